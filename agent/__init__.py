@@ -1,0 +1,1 @@
+"""The process that drives Chromium and reports what it has."""

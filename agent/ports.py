@@ -1,0 +1,164 @@
+"""What the runner needs from the world, and what the steps need from the runner."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from farm.protocol.failures import Failure
+from farm.protocol.messages import AttemptEvent, FromAgent, ToAgent
+from farm.protocol.plan import BrowserOptions, Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a run ended. `page_gone`: the tab it ran on has been closed, with its window if that was
+    the window's only tab."""
+
+    outcome: str
+    """`succeeded`, `failed`, `cancelled` or `timed_out`."""
+    failure: Failure | None = None
+    page_gone: bool = False
+
+
+class Evidence(Protocol):
+    """Where a run says what it does. Implemented by the runner, used by the steps."""
+
+    async def note(self, event: AttemptEvent) -> None:
+        """Keep an event; it is sent soon, in order, and again until stored. Returns at once."""
+        ...
+
+    async def settle(self, event: AttemptEvent) -> None:
+        """Keep an event and return only when the farm has it durably.
+
+        Raises:
+            StaleAssignment: If the farm says that the attempt has ended.
+        """
+        ...
+
+    async def upload(self, name: str, content: bytes | Path, media_type: str) -> str:
+        """Store a file as an artifact of the attempt; return the name it was given.
+
+        Raises:
+            UploadRefused: If the farm has no room for it, or it is too large.
+            StaleAssignment: If the farm says that the attempt has ended.
+        """
+        ...
+
+
+class StaleAssignment(Exception):  # noqa: N818 - an outcome of asking, not a fault
+    """The attempt has ended for the farm; stop, and touch nothing more."""
+
+
+class UploadRefused(Exception):  # noqa: N818
+    """An artifact could not be stored; `reason` is `artifact_store_full` or `artifact_too_large`."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrowserInfo:
+    """What was started."""
+
+    product: str
+    """Such as `HeadlessChrome/156.0.1`."""
+    executable: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class TabGone:
+    """A tab closed, whoever closed it."""
+
+    context_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TabCrashed:
+    """A tab's renderer died; the page is dead for ever."""
+
+    context_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class WindowGone:
+    """A window closed, with all its tabs."""
+
+    window_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserLost:
+    """The browser or its driver ended; nothing of this epoch is left."""
+
+    detail: str
+
+
+BrowserEvent = TabGone | TabCrashed | WindowGone | BrowserLost
+
+
+class Browser(Protocol):
+    """One browser life after another. `start` begins an epoch; `BrowserLost` or `kill` ends it."""
+
+    async def start(self, tell: Callable[[BrowserEvent], None]) -> BrowserInfo:
+        """Launch the browser and test it by a page; events of this life go to `tell`.
+
+        Raises:
+            BrowserUnavailable: If none can be found or started; says what was tried.
+        """
+        ...
+
+    async def open_window(self, window_id: str, context_id: str, options: BrowserOptions) -> None:
+        """Open a window of a new identity with one tab, under the names given."""
+        ...
+
+    async def open_tab(self, window_id: str, context_id: str) -> None:
+        """Open one more tab in a window."""
+        ...
+
+    async def run(self, context_id: str, plan: Plan, evidence: Evidence) -> Outcome:
+        """Run a plan on a tab, to the end or until cancelled.
+
+        Never raises for what a page does. If cancelled, the tab is closed before the cancellation
+        goes on. Whatever is not a success leaves the tab closed.
+        """
+        ...
+
+    async def close_tab(self, context_id: str) -> None:
+        """Close a tab; escalates to its window and to `kill` within bounded time."""
+        ...
+
+    async def close_window(self, window_id: str) -> None:
+        """Close a window and all its tabs; escalates to `kill` within bounded time."""
+        ...
+
+    async def show(self, context_id: str, text: str) -> None:
+        """Show a short text in the window's title, headed only; never fails."""
+        ...
+
+    async def probe(self) -> None:
+        """Open a page of its own, evaluate something and close it; raises if that does not work."""
+        ...
+
+    async def kill(self) -> None:
+        """End the browser with everything it started, now."""
+        ...
+
+
+class BrowserUnavailable(Exception):  # noqa: N818
+    """No browser can be found or started; the text says what was tried and what would help."""
+
+
+class Link(Protocol):
+    """The connection to the farm: dials, and dials again, for ever."""
+
+    def frames(self) -> AsyncIterator[ToAgent | None]:
+        """Yield what the farm says; None when the link has been lost. Ends when told to close."""
+        ...
+
+    async def send(self, message: FromAgent) -> None:
+        """Send on the current link; does nothing while there is none."""
+        ...

@@ -1,0 +1,1 @@
+"""The coordinator: lends tabs to work and can prove afterwards what happened."""

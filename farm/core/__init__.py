@@ -1,0 +1,1 @@
+"""Decisions: pure, synchronous, standard library only."""

@@ -1,0 +1,149 @@
+"""Which agents and contexts could take a task, and why the others could not (P3).
+
+Each check is one small function; a table holds their order, from the least to the most likely to
+change, and the first that fails is the reason reported.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any
+
+from farm.core.model import Client, Context, ContextState, Instant, Owner, Request
+
+
+class Reason(StrEnum):
+    """Why a client or context was passed over; the values are part of the public API."""
+
+    ABSENT = "absent"
+    OTHER_NAMESPACE = "other_namespace"
+    OTHER_CLIENT_TYPE = "other_client_type"
+    REQUIREMENTS_NOT_MET = "requirements_not_met"
+    DRAINING = "draining"
+    CAPACITY_UNANNOUNCED = "capacity_unannounced"
+    AT_CAPACITY = "at_capacity"
+    USER_OWNED = "user_owned"
+    ASSIGNED = "assigned"
+    NOT_READY = "not_ready"
+    NOT_CLEAN = "not_clean"
+    OTHER_IDENTITY = "other_identity"
+    IDENTITY_ELSEWHERE = "identity_elsewhere"
+    NO_WINDOW_FREE = "no_window_free"
+    NO_TAB_FREE = "no_tab_free"
+    CREATION_NOT_PERMITTED = "creation_not_permitted"
+    CANNOT_PROVISION_TYPE = "cannot_provision_type"
+    LOST_RACE = "lost_race"
+    CREATION_FAILED = "creation_failed"
+
+
+def canonical(value: object) -> str:
+    """Return a text that is equal exactly where two JSON values are equal, types counted.
+
+    `1`, `1.0`, `true` and `"1"` all differ; the order of an object's keys does not count.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def meets(requirements: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
+    """Tell whether the metadata has every required key with exactly the required value."""
+    return all(
+        key in metadata and canonical(metadata[key]) == canonical(value)
+        for key, value in requirements.items()
+    )
+
+
+ClientCheck = Callable[[Request, Client, Instant, float], Reason | None]
+
+
+def _is_present(request: Request, client: Client, now: Instant, window_s: float) -> Reason | None:
+    present = client.link is not None and now - client.seen_at <= window_s
+    return None if present else Reason.ABSENT
+
+
+def _is_of_namespace(
+    request: Request, client: Client, now: Instant, window_s: float
+) -> Reason | None:
+    return None if request.namespace in client.namespaces else Reason.OTHER_NAMESPACE
+
+
+def _is_of_type(request: Request, client: Client, now: Instant, window_s: float) -> Reason | None:
+    wanted = request.client_type
+    return None if wanted in (None, client.client_type) else Reason.OTHER_CLIENT_TYPE
+
+
+def _meets(request: Request, client: Client, now: Instant, window_s: float) -> Reason | None:
+    met = meets(request.requirements, client.metadata)
+    return None if met else Reason.REQUIREMENTS_NOT_MET
+
+
+def _takes_work(request: Request, client: Client, now: Instant, window_s: float) -> Reason | None:
+    return Reason.DRAINING if client.draining else None
+
+
+def _has_slot(request: Request, client: Client, now: Instant, window_s: float) -> Reason | None:
+    limit = client.capacity.max_concurrency
+    if limit is None:
+        return Reason.CAPACITY_UNANNOUNCED
+    return None if client.used_slots() < limit else Reason.AT_CAPACITY
+
+
+CLIENT_CHECKS: tuple[ClientCheck, ...] = (
+    _is_of_namespace,
+    _is_of_type,
+    _meets,
+    _is_present,
+    _takes_work,
+    _has_slot,
+)
+
+ContextCheck = Callable[[Request, Client, Context], Reason | None]
+
+
+def _is_worker_owned(request: Request, client: Client, context: Context) -> Reason | None:
+    return None if context.owner is Owner.WORKER else Reason.USER_OWNED
+
+
+def _is_unassigned(request: Request, client: Client, context: Context) -> Reason | None:
+    return Reason.ASSIGNED if context.context_id in client.assignments else None
+
+
+def _is_ready(request: Request, client: Client, context: Context) -> Reason | None:
+    ready = context.state in (ContextState.ACTIVE, ContextState.IDLE)
+    return None if ready else Reason.NOT_READY
+
+
+def _is_clean(request: Request, client: Client, context: Context) -> Reason | None:
+    return None if context.clean else Reason.NOT_CLEAN
+
+
+def _is_of_identity(request: Request, client: Client, context: Context) -> Reason | None:
+    window = client.windows.get(context.window_id) if context.window_id is not None else None
+    identity = window.identity if window is not None else None
+    return None if identity == request.identity else Reason.OTHER_IDENTITY
+
+
+CONTEXT_CHECKS: tuple[ContextCheck, ...] = (
+    _is_worker_owned,
+    _is_of_identity,
+    _is_unassigned,
+    _is_ready,
+    _is_clean,
+)
+
+
+def reject_client(
+    request: Request, client: Client, *, now: Instant, window_s: float
+) -> Reason | None:
+    """Say why no context of the client will do, or None."""
+    for check in CLIENT_CHECKS:
+        if reason := check(request, client, now, window_s):
+            return reason
+    return None
+
+
+def reject_context(request: Request, client: Client, context: Context) -> Reason | None:
+    """Say why this context will not do, or None."""
+    for check in CONTEXT_CHECKS:
+        if reason := check(request, client, context):
+            return reason
+    return None

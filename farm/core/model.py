@@ -1,0 +1,153 @@
+"""The values the core decides over: frozen, comparable, without behaviour that needs I/O.
+
+Times are seconds since the Unix epoch (`Instant`); whoever calls the core supplies `now`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NewType
+
+Instant = NewType("Instant", float)
+Namespace = NewType("Namespace", str)
+ClientId = NewType("ClientId", str)
+ContextId = NewType("ContextId", str)
+WindowId = NewType("WindowId", str)
+TaskId = NewType("TaskId", str)
+LinkId = NewType("LinkId", str)
+"""One life of an agent's connection."""
+
+
+class ClientType(StrEnum):
+    """What kind of place an agent offers."""
+
+    BROWSER = "browser"
+    CONSOLE = "console"
+    MOBILE = "mobile"
+    WEB = "web"
+
+
+class Owner(StrEnum):
+    """Whose a window or context is."""
+
+    WORKER = "worker"
+    USER = "user"
+
+
+class ContextState(StrEnum):
+    """What a context is doing, as its agent sees it; says nothing about assignment."""
+
+    ACTIVE = "active"
+    IDLE = "idle"
+    LOADING = "loading"
+    CRASHED = "crashed"
+    CLOSING = "closing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Token:
+    """A fencing token; a later one is greater, across restarts of the coordinator too."""
+
+    store_epoch: int
+    counter: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """What an agent may hold; `max_concurrency` None is unannounced and counts as full."""
+
+    max_concurrency: int | None = None
+    max_windows: int = 1
+    max_tabs_per_window: int = 1
+    max_flows: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """One browser window, in exactly one identity."""
+
+    window_id: WindowId
+    identity: str | None = None
+    owner: Owner = Owner.WORKER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """One place that work can run, as last reported."""
+
+    context_id: ContextId
+    window_id: WindowId | None = None
+    owner: Owner = Owner.WORKER
+    state: ContextState = ContextState.IDLE
+    clean: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """The lease of one context by one task."""
+
+    namespace: Namespace
+    client_id: ClientId
+    epoch: int
+    context_id: ContextId
+    task_id: TaskId
+    token: Token
+    since: Instant
+    renewed_at: Instant
+    expires_at: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """One agent as the registry knows it at one moment, with all it has reported."""
+
+    client_id: ClientId
+    client_type: ClientType
+    link: LinkId | None
+    """None while the agent is away."""
+    epoch: int
+    instance: str
+    namespaces: tuple[Namespace, ...]
+    metadata: Mapping[str, Any]
+    capacity: Capacity
+    seen_at: Instant
+    """When a frame of its runtime last arrived."""
+    draining: bool = False
+    browser: str | None = None
+    windows: Mapping[WindowId, Window] = field(default_factory=dict)
+    contexts: Mapping[ContextId, Context] = field(default_factory=dict)
+    assignments: Mapping[ContextId, Assignment] = field(default_factory=dict)
+    opening_windows: int = 0
+    """Windows being created, each with its first tab."""
+    opening_tabs: Mapping[WindowId, int] = field(default_factory=dict)
+    opening_identities: Mapping[str, int] = field(default_factory=dict)
+    """Identities whose first window is being created."""
+
+    def used_slots(self) -> int:
+        """Count the slots taken: live assignments, and contexts being created for one."""
+        return len(self.assignments) + self.opening_windows + sum(self.opening_tabs.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything a decision may look at, read at one moment."""
+
+    taken_at: Instant
+    clients: tuple[Client, ...]
+    """In order of client_id."""
+    presence_window_s: float
+    """An agent not heard of for longer is not present."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a task asks for."""
+
+    namespace: Namespace
+    task_id: TaskId
+    client_type: ClientType | None = None
+    requirements: Mapping[str, Any] = field(default_factory=dict)
+    affinity_client_id: ClientId | None = None
+    identity: str | None = None
+    """Work in the window of this identity; None is a window of its own."""
+    auto_provision: bool = False

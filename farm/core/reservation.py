@@ -1,0 +1,72 @@
+"""The rules a store applies, atomically, when it is asked to commit a decision.
+
+`decide` works on a snapshot that may be stale by the time its answer is used, so every store
+checks these again.
+"""
+
+from enum import StrEnum
+
+from farm.core.eligibility import Reason, reject_client, reject_context
+from farm.core.model import Client, ContextId, Instant, Request, WindowId
+
+
+class Denial(StrEnum):
+    """Why a store did not do what it was asked; the caller tries its next candidate."""
+
+    GONE = "gone"
+    STALE = "stale"
+    IN_USE = "in_use"
+    NOT_READY = "not_ready"
+    TAKEN = "taken"
+    FULL = "full"
+
+
+def deny_assign(
+    request: Request, client: Client | None, context_id: ContextId, *, now: Instant, window_s: float
+) -> Denial | None:
+    """Say why the context cannot be assigned, or None if it can (P4)."""
+    if client is None or context_id not in client.contexts:
+        return Denial.GONE
+    if context_id in client.assignments:
+        return Denial.TAKEN
+    if reason := reject_client(request, client, now=now, window_s=window_s):
+        return Denial.FULL if reason is Reason.AT_CAPACITY else Denial.NOT_READY
+    if reject_context(request, client, client.contexts[context_id]):
+        return Denial.NOT_READY
+    return None
+
+
+def deny_window(client: Client | None, *, now: Instant, window_s: float) -> Denial | None:
+    """Say why no further window can be reserved, or None if one can (P5)."""
+    denial = _deny_slot(client, now=now, window_s=window_s)
+    if denial is not None or client is None:
+        return denial or Denial.GONE
+    if len(client.windows) + client.opening_windows >= client.capacity.max_windows:
+        return Denial.FULL
+    return None
+
+
+def deny_tab(
+    client: Client | None, window_id: WindowId, *, now: Instant, window_s: float
+) -> Denial | None:
+    """Say why no further tab can be reserved in the window, or None if one can (P5)."""
+    denial = _deny_slot(client, now=now, window_s=window_s)
+    if denial is not None or client is None:
+        return denial or Denial.GONE
+    if window_id not in client.windows:
+        return Denial.GONE
+    tabs = sum(c.window_id == window_id for c in client.contexts.values())
+    if tabs + client.opening_tabs.get(window_id, 0) >= client.capacity.max_tabs_per_window:
+        return Denial.FULL
+    return None
+
+
+def _deny_slot(client: Client | None, *, now: Instant, window_s: float) -> Denial | None:
+    if client is None:
+        return Denial.GONE
+    if client.link is None or client.draining or now - client.seen_at > window_s:
+        return Denial.NOT_READY
+    limit = client.capacity.max_concurrency
+    if limit is None or client.used_slots() >= limit:
+        return Denial.FULL
+    return None

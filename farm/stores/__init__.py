@@ -1,0 +1,1 @@
+"""What is remembered: ports, and what implements them."""
