@@ -73,6 +73,7 @@ JOB: Mapping[JobState, Mapping[JobEvent, JobState]] = {
     JobState.CANCELLING: {
         JobEvent.SUCCEED: JobState.SUCCEEDED,
         JobEvent.STOPPED: JobState.CANCELLED,
+        JobEvent.FAIL: JobState.FAILED,
         JobEvent.CANCEL: JobState.CANCELLING,
         JobEvent.DOUBT: JobState.UNCERTAIN,
     },

@@ -6,6 +6,7 @@ checks these again.
 
 from enum import StrEnum
 
+from farm.core.decide import tabs_in
 from farm.core.eligibility import Reason, reject_client, reject_context
 from farm.core.model import Client, ContextId, Instant, Request, WindowId
 
@@ -55,8 +56,7 @@ def deny_tab(
         return denial or Denial.GONE
     if window_id not in client.windows:
         return Denial.GONE
-    tabs = sum(c.window_id == window_id for c in client.contexts.values())
-    if tabs + client.opening_tabs.get(window_id, 0) >= client.capacity.max_tabs_per_window:
+    if tabs_in(client, window_id) >= client.capacity.max_tabs_per_window:
         return Denial.FULL
     return None
 

@@ -1,0 +1,159 @@
+"""Every setting of the coordinator; read once, by the command line, and passed on in pieces."""
+
+import difflib
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from farm.errors import InvalidInputError
+
+CLIENT_VARIABLES = frozenset({"FARM_URL", "FARM_TOKEN", "FARM_TOKEN_FILE"})
+"""What the command line reads to find a farm; not settings of the coordinator."""
+
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+
+
+class LinkSettings(BaseModel):
+    """How long silence of an agent means what."""
+
+    model_config = ConfigDict(frozen=True)
+
+    heartbeat_interval_s: Seconds = 2.5
+    """How often agents and farm say that they are alive."""
+
+    window_s: Seconds = 10.0
+    """An agent not heard of for this long is not selectable; one that has not heard the farm for
+    this long gives up what it runs."""
+
+    gone_after_windows: Annotated[float, Field(ge=1, le=10)] = 1.25
+    """After this many windows of silence what an absent agent ran is known to be over."""
+
+    max_frame_bytes: Annotated[int, Field(ge=65_536, le=268_435_456)] = 32 * 1024 * 1024
+    """The largest message taken from an agent."""
+
+
+class ArtifactSettings(BaseModel):
+    """Files that jobs produce."""
+
+    model_config = ConfigDict(frozen=True)
+
+    max_bytes: Annotated[int, Field(ge=1)] = 512 * 1024 * 1024
+    """The largest single artifact."""
+
+    min_free_bytes: Annotated[int, Field(ge=0)] = 256 * 1024 * 1024
+    """Below this much free space no artifact is begun."""
+
+
+class JobSettings(BaseModel):
+    """How jobs are run."""
+
+    model_config = ConfigDict(frozen=True)
+
+    assignment_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 300.0
+    """An assignment that nobody renews is released after this long."""
+
+    provision_timeout_s: Seconds = 30.0
+    """How long a window or tab may take to appear before its reservation is given back."""
+
+    retry_initial_s: Annotated[float, Field(ge=0, le=3_600)] = 1.0
+    """The wait before the second attempt; doubled for each further one."""
+
+    retry_max_s: Annotated[float, Field(ge=0, le=86_400)] = 60.0
+    """The longest wait before another attempt."""
+
+    max_free_losses: Annotated[int, Field(ge=0, le=100)] = 5
+    """So many attempts may be lost before they began without counting."""
+
+
+class Settings(BaseSettings):
+    """Set from the environment: FARM_HOST, FARM_LINK__WINDOW_S and so on."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="FARM_", env_nested_delimiter="__", frozen=True, extra="ignore"
+    )
+
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8700
+    """Port to listen on; 0 takes a free one."""
+
+    data_dir: Path = Path(".farm")
+    """Where the ledger, the artifacts and the admin token are kept."""
+
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()
+    """Host names, beside loopback and `host`, under which requests may come; comma separated."""
+
+    egress_allow: Annotated[tuple[str, ...], NoDecode] = ()
+    """Private and loopback destinations pages may reach (`host`, `host:port`, `network/prefix`);
+    comma separated."""
+
+    agent_token_file: Path | None = None
+    """A file with a token that agents present, made by whoever deploys both; else tokens are
+    minted by `farm token create`."""
+
+    agent_token: SecretStr | None = None
+    """The same as a value; a file is safer."""
+
+    log_json: bool | None = None
+    """Log JSON lines; by default unless a terminal is looking."""
+
+    log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$")
+    """The least severe event that is logged."""
+
+    link: LinkSettings = LinkSettings()
+    """The connection to agents."""
+
+    artifacts: ArtifactSettings = ArtifactSettings()
+    """Files that jobs produce."""
+
+    jobs: JobSettings = JobSettings()
+    """How jobs are run."""
+
+    @field_validator("allowed_hosts", "egress_allow", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+
+def refuse_unknown(environment: Mapping[str, str], known: Iterable[str], prefix: str) -> None:
+    """Stop at a variable with our prefix that no setting has.
+
+    Raises:
+        InvalidInputError: Naming the variable and the nearest known one.
+    """
+    names = set(known)
+    for name in environment:
+        if name.startswith(prefix) and name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise InvalidInputError(f"{name} is not a setting of the farm{hint}", variable=name)
+
+
+def variable_names(model: type[BaseModel], prefix: str) -> set[str]:
+    """Return the environment variables that a settings model reads."""
+    names: set[str] = set()
+    for name, field in model.model_fields.items():
+        full = f"{prefix}{name}".upper()
+        names.add(full)
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            names |= variable_names(field.annotation, f"{full}__")
+    return names
+
+
+def load(**overrides: object) -> Settings:
+    """Read the settings from the environment; `overrides` win where they are not None.
+
+    Raises:
+        InvalidInputError: If a FARM_ variable is unknown.
+        pydantic.ValidationError: If a value is out of bounds.
+    """
+    refuse_unknown(os.environ, variable_names(Settings, "FARM_") | CLIENT_VARIABLES, "FARM_")
+    given = {name: value for name, value in overrides.items() if value is not None}
+    return Settings(**given)  # type: ignore[arg-type]  # pydantic checks the values

@@ -1,0 +1,117 @@
+"""What becomes of a job when one of its attempts has ended (P12, P13): a pure decision.
+
+An effect marked `once` is never repeated unless it is known not to have happened:
+
+- begun and not known to have finished: nobody can tell, so the job is uncertain;
+- finished: another attempt would do it again, so the job fails instead of being retried;
+- `idempotent` effects and attempts without any may be repeated.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import blake2b
+
+from farm.core.job_states import AttemptState, JobState
+
+
+class Doubt(StrEnum):
+    """What to do with a job whose effect may or may not have happened."""
+
+    HOLD = "hold"
+    FAIL = "fail"
+    RETRY = "retry"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectMark:
+    """What the ledger knows of one effect."""
+
+    once: bool
+    done: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How an attempt ended."""
+
+    state: AttemptState
+    transient: bool
+    """Another attempt may fare better."""
+    began: bool
+    """The first step was about to begin."""
+    cancel_requested: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How often a job may be tried."""
+
+    attempts: int
+    """Attempts that count, without the one that has just ended."""
+    max_attempts: int
+    free_losses: int
+    max_free_losses: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Next:
+    """What becomes of the job."""
+
+    state: JobState
+    counts: bool
+    """The attempt counts against the budget."""
+    why: str
+    """A word for the job's history."""
+
+
+def after(
+    ending: Ending, effects: Iterable[EffectMark], budget: Budget, on_uncertain: Doubt
+) -> Next:
+    """Decide what becomes of a job whose attempt has ended."""
+    if ending.state is AttemptState.SUCCEEDED:
+        return Next(state=JobState.SUCCEEDED, counts=True, why="succeeded")
+    once = [mark for mark in effects if mark.once]
+    if any(not mark.done for mark in once):
+        return _in_doubt(ending, budget, on_uncertain)
+    if ending.cancel_requested or ending.state is AttemptState.CANCELLED:
+        return Next(state=JobState.CANCELLED, counts=True, why="cancelled")
+    if ending.state is AttemptState.TIMED_OUT:
+        return Next(state=JobState.TIMED_OUT, counts=True, why="timed_out")
+    if once:
+        return Next(state=JobState.FAILED, counts=True, why="effect_would_repeat")
+    return _again(ending, budget)
+
+
+def _in_doubt(ending: Ending, budget: Budget, on_uncertain: Doubt) -> Next:
+    match on_uncertain:
+        case Doubt.HOLD:
+            return Next(state=JobState.UNCERTAIN, counts=True, why="effect_uncertain")
+        case Doubt.FAIL:
+            return Next(state=JobState.FAILED, counts=True, why="effect_uncertain")
+        case Doubt.RETRY if ending.cancel_requested or ending.state is AttemptState.CANCELLED:
+            return Next(state=JobState.CANCELLED, counts=True, why="cancelled")
+        case Doubt.RETRY:
+            return _again(ending, budget)
+
+
+def _again(ending: Ending, budget: Budget) -> Next:
+    if ending.state is AttemptState.LOST and not ending.began:
+        if budget.free_losses < budget.max_free_losses:
+            return Next(state=JobState.QUEUED, counts=False, why="lost_before_it_began")
+        return Next(state=JobState.FAILED, counts=True, why="lost_too_often")
+    if not ending.transient:
+        return Next(state=JobState.FAILED, counts=True, why="permanent")
+    if budget.attempts + 1 >= budget.max_attempts:
+        return Next(state=JobState.FAILED, counts=True, why="attempts_exhausted")
+    return Next(state=JobState.QUEUED, counts=True, why="retry")
+
+
+def delay_s(job_id: str, tries: int, *, initial_s: float, max_s: float) -> float:
+    """Return how long to wait before try number `tries` + 1: exponential, spread by the job's id.
+
+    The spread is between half and the whole of the wait, and the same each time it is computed.
+    """
+    full = min(max_s, initial_s * 2.0 ** max(0, tries - 1))
+    spread = blake2b(f"{job_id}/{tries}".encode(), digest_size=4).digest()
+    return full * (0.5 + int.from_bytes(spread) / 2**33)

@@ -1,0 +1,5 @@
+"""The registries of a farm that is one process: no persistence, no sharing."""
+
+from farm.stores.memory.registry import MemoryRegistry
+
+__all__ = ["MemoryRegistry"]
