@@ -1,0 +1,299 @@
+"""HTTP bodies: what `/v1` takes and gives. Times are RFC 3339 with an offset."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from farm.protocol.extraction import Strict
+from farm.protocol.failures import Failure
+
+JobState = Literal[
+    "queued",
+    "running",
+    "cancelling",
+    "succeeded",
+    "failed",
+    "cancelled",
+    "timed_out",
+    "uncertain",
+]
+AttemptState = Literal["running", "succeeded", "failed", "cancelled", "timed_out", "lost"]
+Scope = Literal["admin", "agent"]
+
+
+class Resource(BaseModel):
+    """Something the farm tells; unknown keys are ignored, so that older clients survive."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class WaitingView(Resource):
+    """Why a queued job has not begun."""
+
+    reason: str
+    """Such as `requirements_not_met` or `at_capacity`."""
+    remedy: str | None = None
+    """What would let it begin."""
+    detail: str = ""
+
+
+class ProgressView(Resource):
+    """What a running job is doing now."""
+
+    step_index: int
+    """Counted from 0."""
+    step: str
+    """The step's name or id, or its verb."""
+    verb: str
+    steps: int | None = None
+    """How many steps the job has."""
+
+
+class StepTiming(Resource):
+    """One step of an attempt."""
+
+    index: int
+    step: str
+    verb: str
+    started_at: AwareDatetime
+    ms: float | None = None
+    """How long it took; None while it runs, or where the attempt ended inside it."""
+    skipped: Failure | None = None
+    """Why an optional step was passed over."""
+
+
+class AttemptView(Resource):
+    """One try of a job."""
+
+    id: str
+    number: int
+    """Counted from 1."""
+    state: AttemptState
+    agent: str
+    window: str | None = None
+    context: str
+    started_at: AwareDatetime
+    ended_at: AwareDatetime | None = None
+    failure: Failure | None = None
+    item_count: int
+    steps: tuple[StepTiming, ...] = ()
+
+
+class EffectView(Resource):
+    """A change of the outside world that an attempt began, and maybe finished."""
+
+    id: str
+    attempt_id: str
+    step_index: int | None = None
+    effect: Literal["once", "idempotent"]
+    observed: bool
+    """Seen as a request of the page, not declared by a step."""
+    method: str | None = None
+    url: str | None = None
+    begun_at: AwareDatetime
+    done_at: AwareDatetime | None = None
+
+
+class JobView(Resource):
+    """A job, as lists show it."""
+
+    id: str
+    name: str
+    namespace: str
+    state: JobState
+    at_rest: bool
+    """The farm does nothing more by itself: the job has ended, or is uncertain."""
+    attempts: int
+    """Attempts that count against `max_attempts`."""
+    max_attempts: int
+    cancel_requested: bool = False
+    idempotency_key: str | None = None
+    failure: Failure | None = None
+    created_at: AwareDatetime
+    not_before: AwareDatetime | None = None
+    """A queued job does not begin before this moment."""
+    started_at: AwareDatetime | None = None
+    finished_at: AwareDatetime | None = None
+    item_count: int
+    artifact_count: int
+    waiting: WaitingView | None = None
+    progress: ProgressView | None = None
+
+
+class JobDetail(JobView):
+    """A job with its history."""
+
+    history: tuple[AttemptView, ...] = ()
+    """Every attempt, in order."""
+    effects: tuple[EffectView, ...] = ()
+
+
+class JobAccepted(JobView):
+    """The answer to a submission."""
+
+    duplicate: bool
+    """The job was there already, under the same idempotency key and with the same body."""
+
+
+class JobList(Resource):
+    """One page of jobs, newest first."""
+
+    items: tuple[JobView, ...]
+    next_cursor: str | None = None
+    """Give it as `cursor` to get the next page; None on the last one."""
+
+
+class ResolveBody(Strict):
+    """What an uncertain job is decided to be."""
+
+    as_: Literal["succeeded", "failed", "retry"] = Field(alias="as")
+
+
+class EventView(Resource):
+    """One line of a job's history."""
+
+    seq: int
+    """Grows without gaps per job, from 1."""
+    type: str
+    at: AwareDatetime
+    attempt_id: str | None = None
+    data: dict[str, Any] = {}
+
+
+class ArtifactView(Resource):
+    """One file a job produced."""
+
+    name: str
+    """Unique in the job; one safe path segment."""
+    size: int
+    sha256: str
+    media_type: str
+    attempt_id: str
+    created_at: AwareDatetime
+
+
+class ArtifactList(Resource):
+    """The files of a job, in order."""
+
+    items: tuple[ArtifactView, ...]
+
+
+class ArtifactStored(Resource):
+    """The answer to an upload."""
+
+    name: str
+    """As kept; differs from the one asked for where that was unsafe or taken."""
+
+
+class CapacityView(Resource):
+    """What an agent may hold."""
+
+    max_concurrency: int | None = None
+    max_windows: int
+    max_tabs_per_window: int
+    max_flows: int
+
+
+class AgentView(Resource):
+    """One agent."""
+
+    client_id: str
+    client_type: str
+    present: bool
+    """Heard of lately, on a link that is open."""
+    draining: bool
+    epoch: int
+    browser: str | None = None
+    namespaces: tuple[str, ...]
+    metadata: dict[str, Any]
+    capacity: CapacityView
+    used_slots: int
+    windows: int
+    contexts: int
+    seen_at: AwareDatetime
+
+
+class AgentList(Resource):
+    """The agents, by client_id."""
+
+    items: tuple[AgentView, ...]
+
+
+class AssignmentView(Resource):
+    """What a worker has been lent to."""
+
+    task_id: str
+    since: AwareDatetime
+    expires_at: AwareDatetime
+    job_id: str | None = None
+    """None where the task is not a job's attempt."""
+    job: str | None = None
+    """The job's name."""
+    attempt: int | None = None
+    progress: ProgressView | None = None
+
+
+class WorkerView(Resource):
+    """One context: a place that work can run."""
+
+    label: str
+    """A short name for people, such as `W1`."""
+    context_id: str
+    client_id: str
+    window_id: str | None = None
+    owner: str
+    state: str
+    clean: bool
+    assignment: AssignmentView | None = None
+
+
+class WorkerList(Resource):
+    """The contexts, by agent."""
+
+    items: tuple[WorkerView, ...]
+
+
+class WindowView(Resource):
+    """One browser window."""
+
+    window_id: str
+    client_id: str
+    identity: str | None = None
+    """None is anonymous."""
+    owner: str
+    contexts: tuple[str, ...]
+
+
+class WindowList(Resource):
+    """The windows, by agent."""
+
+    items: tuple[WindowView, ...]
+
+
+class TokenCreate(Strict):
+    """Ask for a token."""
+
+    scope: Scope
+    name: str = Field(default="", max_length=100)
+
+
+class TokenCreated(Resource):
+    """A new token; `token` is shown this once and kept nowhere."""
+
+    id: str
+    scope: Scope
+    name: str
+    namespace: str
+    created_at: AwareDatetime
+    token: str
+
+
+class ReadyView(Resource):
+    """The self-test's last outcome."""
+
+    ready: bool
+    reason: str | None = None
+    """Told only to those who have a token."""
+    checked_at: AwareDatetime | None = None

@@ -1,0 +1,300 @@
+"""`FarmClient`: what a farm's HTTP API offers, as Python calls."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+from urllib.parse import quote
+
+import aiohttp
+from pydantic import BaseModel, ValidationError
+
+from farm.protocol.problems import Problem
+from farm.protocol.resources import (
+    AgentList,
+    AgentView,
+    ArtifactList,
+    ArtifactView,
+    EventView,
+    JobAccepted,
+    JobDetail,
+    JobList,
+    JobView,
+    ReadyView,
+    Scope,
+    TokenCreated,
+    WindowList,
+    WindowView,
+    WorkerList,
+    WorkerView,
+)
+from farm.sdk.errors import FarmApiError, FarmUnreachableError
+from farm.sdk.streams import lines, server_sent
+
+_QUIET_S = 60.0
+"""With nothing heard for this long a connection is broken; the farm's heartbeat is 15 s."""
+_CHUNK = 64 * 1024
+
+_Body = TypeVar("_Body", bound=BaseModel)
+_Query = Mapping[str, str | int | float | None]
+
+
+class FarmClient:
+    """A farm, by its URL and a token of scope admin. Use it as an async context manager.
+
+    Every call raises `FarmApiError` where the farm answers with a problem and
+    `FarmUnreachableError` where it does not answer.
+    """
+
+    def __init__(self, url: str, token: str | None, *, reconnect_s: float = 60.0) -> None:
+        self._url = url.rstrip("/")
+        self._token = token
+        self._reconnect_s = reconnect_s
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections; the client may be used again afterwards."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def submit(
+        self,
+        body: bytes | str | Mapping[str, Any],
+        *,
+        content_type: str | None = None,
+        params: Mapping[str, str] | None = None,
+        idempotency_key: str | None = None,
+    ) -> JobAccepted:
+        """Submit a job: the text of a job file (YAML or JSON), or its content.
+
+        `params` take precedence over the file's. Submitting again under one `idempotency_key`
+        gives the job that is there, with `duplicate` set.
+        """
+        headers = {}
+        if isinstance(body, Mapping):
+            data = json.dumps(body).encode()
+            content_type = content_type or "application/json"
+        else:
+            data = body.encode() if isinstance(body, str) else body
+        if content_type is not None:
+            headers["Content-Type"] = content_type
+        if idempotency_key is not None:
+            headers["Idempotency-Key"] = idempotency_key
+        query = {f"param.{name}": value for name, value in (params or {}).items()}
+        return await self._call(
+            JobAccepted, "POST", "/v1/jobs", query=query, data=data, headers=headers
+        )
+
+    async def job(self, id: str, wait_s: float | None = None) -> JobDetail:
+        """Return one job; with `wait_s` (at most 60) as soon as it is at rest, or after that."""
+        path = _path("jobs", id)
+        return await self._call(
+            JobDetail, "GET", path, query={"wait": wait_s}, quiet_s=_QUIET_S + (wait_s or 0)
+        )
+
+    async def jobs(
+        self, state: str | None = None, *, limit: int | None = None, cursor: str | None = None
+    ) -> JobList:
+        """Return one page of jobs, newest first."""
+        query: _Query = {"state": state, "limit": limit, "cursor": cursor}
+        return await self._call(JobList, "GET", "/v1/jobs", query=query)
+
+    async def items(
+        self, id: str, attempt: int | Literal["all"] | None = None, dataset: str | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Yield the records of a job: those of the attempt that counts, of one, or of all."""
+        query: _Query = {"attempt": attempt, "dataset": dataset}
+        async with self._open("GET", _path("jobs", id, "items"), query=query) as response:
+            async for line in lines(_chunks(response)):
+                if line:
+                    yield json.loads(line)
+
+    async def items_csv(
+        self, id: str, attempt: int | Literal["all"] | None = None, dataset: str | None = None
+    ) -> AsyncIterator[bytes]:
+        """Yield the same as the bytes of a CSV file, UTF-8, with a header line."""
+        query: _Query = {"attempt": attempt, "dataset": dataset, "format": "csv"}
+        async with self._open("GET", _path("jobs", id, "items"), query=query) as response:
+            async for chunk in _chunks(response):
+                yield chunk
+
+    async def events(
+        self, id: str, after: int = 0, follow: bool = True
+    ) -> AsyncIterator[EventView]:
+        """Yield a job's history after number `after`; ends when the job is at rest.
+
+        A broken connection is made again, and the history goes on where it was. Without `follow`
+        only what is there now.
+
+        Raises:
+            FarmUnreachableError: If there is no farm to begin with, or the farm stays away for
+                longer than `reconnect_s`.
+        """
+        loop = asyncio.get_running_loop()
+        broken_at: float | None = None
+        pause = 0.2
+        connected = False
+        while True:
+            try:
+                async with self._open(
+                    "GET",
+                    _path("jobs", id, "events"),
+                    query={"follow": None if follow else "false"},
+                    headers={"Last-Event-ID": str(after), "Accept": "text/event-stream"},
+                ) as response:
+                    connected = True
+                    async for sent in server_sent(_chunks(response)):
+                        if sent.event == "end":
+                            return
+                        event = EventView.model_validate_json(sent.data)
+                        after, broken_at, pause = event.seq, None, 0.2
+                        yield event
+            except FarmUnreachableError:
+                broken_at = loop.time() if broken_at is None else broken_at
+                if not connected or loop.time() - broken_at > self._reconnect_s:
+                    raise
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, 5.0)
+
+    async def artifacts(self, id: str) -> tuple[ArtifactView, ...]:
+        """Return what files a job has produced."""
+        return (await self._call(ArtifactList, "GET", _path("jobs", id, "artifacts"))).items
+
+    async def artifact(self, id: str, name: str) -> AsyncIterator[bytes]:
+        """Yield the bytes of one file."""
+        async with self._open("GET", _path("jobs", id, "artifacts", name)) as response:
+            async for chunk in _chunks(response):
+                yield chunk
+
+    async def cancel(self, id: str) -> JobView:
+        """Ask for a job to be stopped; one that runs is `cancelling` until it has."""
+        return await self._call(JobView, "POST", _path("jobs", id, "cancel"))
+
+    async def resolve(self, id: str, as_: Literal["succeeded", "failed", "retry"]) -> JobView:
+        """Decide what an uncertain job is."""
+        path = _path("jobs", id, "resolve")
+        return await self._call(JobView, "POST", path, data=json.dumps({"as": as_}).encode())
+
+    async def agents(self) -> tuple[AgentView, ...]:
+        """Return the agents."""
+        return (await self._call(AgentList, "GET", "/v1/agents")).items
+
+    async def workers(self) -> tuple[WorkerView, ...]:
+        """Return the contexts work can run in, and what they are lent to."""
+        return (await self._call(WorkerList, "GET", "/v1/workers")).items
+
+    async def windows(self) -> tuple[WindowView, ...]:
+        """Return the browser windows."""
+        return (await self._call(WindowList, "GET", "/v1/windows")).items
+
+    async def create_token(self, scope: Scope, name: str = "") -> TokenCreated:
+        """Make a token; this answer is the only one that has its secret."""
+        body = json.dumps({"scope": scope, "name": name}).encode()
+        return await self._call(TokenCreated, "POST", "/v1/tokens", data=body)
+
+    async def revoke_token(self, token_id: str) -> None:
+        """Let a token open nothing any more."""
+        async with self._open("DELETE", _path("tokens", token_id)):
+            pass
+
+    async def ready(self) -> ReadyView:
+        """Tell whether the farm's self-test passes; a farm that is not ready is no error."""
+        async with self._open("GET", "/readyz", accept=(503,)) as response:
+            return await _parsed(ReadyView, response)
+
+    async def _call(
+        self,
+        model: type[_Body],
+        method: str,
+        path: str,
+        *,
+        query: _Query | None = None,
+        data: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        quiet_s: float = _QUIET_S,
+    ) -> _Body:
+        async with self._open(
+            method, path, query=query, data=data, headers=headers, quiet_s=quiet_s
+        ) as response:
+            return await _parsed(model, response)
+
+    @asynccontextmanager
+    async def _open(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: _Query | None = None,
+        data: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        quiet_s: float = _QUIET_S,
+        accept: tuple[int, ...] = (),
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send one request; what goes wrong while the answer is read is translated too."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession()
+        sent = dict(headers or {})
+        if self._token is not None:
+            sent["Authorization"] = f"Bearer {self._token}"
+        try:
+            async with self._session.request(
+                method,
+                self._url + path,
+                params={k: str(v) for k, v in (query or {}).items() if v is not None},
+                data=data,
+                headers=sent,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=quiet_s),
+            ) as response:
+                if response.status >= 300 and response.status not in accept:
+                    raise FarmApiError(response.status, await _problem(response))
+                yield response
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise FarmUnreachableError(
+                f"no answer from {self._url}: {str(error) or type(error).__name__}"
+            ) from error
+
+
+def _path(*segments: str) -> str:
+    return "/v1/" + "/".join(quote(segment, safe="") for segment in segments)
+
+
+def _chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    return aiter(response.content.iter_any())
+
+
+async def _parsed(model: type[_Body], response: aiohttp.ClientResponse) -> _Body:
+    try:
+        return model.model_validate_json(await response.read())
+    except ValidationError as error:
+        raise FarmUnreachableError(
+            f"{response.url} does not answer as a farm: {error.error_count()} errors"
+        ) from error
+
+
+async def _problem(response: aiohttp.ClientResponse) -> Problem:
+    """Read the problem, or make one of whatever a stranger on the way answered."""
+    body = await response.content.read(_CHUNK)
+    try:
+        return Problem.model_validate_json(body)
+    except ValidationError:
+        return Problem(
+            type="about:blank",
+            title=response.reason or "Error",
+            status=max(400, response.status),
+            detail=f"{response.method} {response.url.path} was answered by {response.status}",
+        )
