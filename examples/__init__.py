@@ -1,0 +1,1 @@
+"""Examples: a sample shop to work on, jobs for it and for the public web, and a demonstration."""
