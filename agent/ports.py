@@ -12,8 +12,10 @@ from farm.protocol.plan import BrowserOptions, Plan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a run ended. `page_gone`: the tab it ran on has been closed, with its window if that was
-    the window's only tab."""
+    """How a run ended.
+
+    `page_gone`: the tab it ran on is closed, with its window if that was the window's only tab.
+    """
 
     outcome: str
     """`succeeded`, `failed`, `cancelled` or `timed_out`."""
@@ -51,7 +53,7 @@ class StaleAssignment(Exception):  # noqa: N818 - an outcome of asking, not a fa
 
 
 class UploadRefused(Exception):  # noqa: N818
-    """An artifact could not be stored; `reason` is `artifact_store_full` or `artifact_too_large`."""
+    """An artifact was not stored; `reason` is `artifact_store_full` or `artifact_too_large`."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)

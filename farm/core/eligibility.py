@@ -27,6 +27,7 @@ class Reason(StrEnum):
     NOT_READY = "not_ready"
     NOT_CLEAN = "not_clean"
     OTHER_IDENTITY = "other_identity"
+    OTHER_OPTIONS = "other_options"
     IDENTITY_ELSEWHERE = "identity_elsewhere"
     NO_WINDOW_FREE = "no_window_free"
     NO_TAB_FREE = "no_tab_free"
@@ -118,8 +119,10 @@ def _is_clean(request: Request, client: Client, context: Context) -> Reason | No
 
 def _is_of_identity(request: Request, client: Client, context: Context) -> Reason | None:
     window = client.windows.get(context.window_id) if context.window_id is not None else None
-    identity = window.identity if window is not None else None
-    return None if identity == request.identity else Reason.OTHER_IDENTITY
+    identity, profile = (window.identity, window.profile) if window is not None else (None, "")
+    if identity != request.identity:
+        return Reason.OTHER_IDENTITY
+    return None if profile == request.profile else Reason.OTHER_OPTIONS
 
 
 CONTEXT_CHECKS: tuple[ContextCheck, ...] = (

@@ -68,6 +68,8 @@ class Window:
 
     window_id: WindowId
     identity: str | None = None
+    profile: str = ""
+    """Names the options it was opened with."""
     owner: Owner = Owner.WORKER
 
 
@@ -150,4 +152,6 @@ class Request:
     affinity_client_id: ClientId | None = None
     identity: str | None = None
     """Work in the window of this identity; None is a window of its own."""
+    profile: str = ""
+    """Names the options the window must have been opened with."""
     auto_provision: bool = False

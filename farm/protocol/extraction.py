@@ -118,7 +118,7 @@ class Paginate(Strict):
     """How to get from one page of results to the next."""
 
     next: str
-    """The link or button that leads to the next page; where it is missing or disabled, that was the last."""
+    """What leads to the next page; where it is missing or disabled, that was the last."""
     max_pages: int = Field(default=50, ge=1, le=10_000)
     max_items: int | None = Field(default=None, ge=1)
     delay: DurationMs = 0

@@ -43,6 +43,8 @@ class Running(Message):
     attempt_id: str
     context_id: str
     token: Token
+    epoch: str = ""
+    """The browser life it ran in."""
 
 
 class WindowReport(Message):
@@ -50,6 +52,8 @@ class WindowReport(Message):
 
     window_id: str
     identity: str | None = None
+    profile: str = ""
+    """The options it was opened with, as the farm named them in `open_window`."""
     owner: Owner = "worker"
 
 
@@ -110,7 +114,7 @@ class Report(Message):
 
 
 class Ack(Message):
-    """A command was taken up, or refused (`busy`, `stale`, `unknown_context`, `not_understood`, `draining`)."""
+    """A command was taken up, or refused and why."""
 
     op: Literal["ack"] = "ack"
     command_id: str
@@ -289,6 +293,8 @@ class OpenWindow(Message):
     kind: Literal["open_window"] = "open_window"
     identity: str | None = None
     """None is anonymous: the identity ends with the assignment."""
+    profile: str = ""
+    """Names the options; repeated in reports, compared and never parsed."""
     options: BrowserOptions = BrowserOptions()
 
 

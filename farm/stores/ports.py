@@ -134,6 +134,10 @@ class ContextRegistry(Protocol):
         """Extend an assignment; None if it is not the one that holds."""
         ...
 
+    async def holds(self, client_id: ClientId, context_id: ContextId, token: Token) -> bool:
+        """Tell whether the assignment under this token is the one that holds (P8)."""
+        ...
+
     async def release(self, client_id: ClientId, context_id: ContextId, token: Token) -> bool:
         """End an assignment; the context is dirty until its agent reports it clean (P9)."""
         ...

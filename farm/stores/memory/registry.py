@@ -253,6 +253,10 @@ class MemoryRegistry(MemoryWakes):
         )
         return renewed
 
+    async def holds(self, client_id: ClientId, context_id: ContextId, token: Token) -> bool:
+        """See `ContextRegistry.holds`."""
+        return self._held(self._clients.get(client_id), context_id, token) is not None
+
     async def release(self, client_id: ClientId, context_id: ContextId, token: Token) -> bool:
         """See `ContextRegistry.release`."""
         client = self._clients.get(client_id)
