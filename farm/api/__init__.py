@@ -1,0 +1,1 @@
+"""The HTTP and WebSocket edges: everything that comes in passes here."""

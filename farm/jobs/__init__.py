@@ -1,0 +1,1 @@
+"""Durable work above the pool: job files, their life, what they produce."""

@@ -1,0 +1,79 @@
+"""Tells those who watch a job that there is something new to read (P7)."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Subscription:
+    """One watcher of one job."""
+
+    def __init__(self) -> None:
+        self._generation = 0
+        self._stirred = asyncio.Event()
+
+    def generation(self) -> int:
+        """Return the number of the last change; take it before reading the ledger."""
+        return self._generation
+
+    def stir(self) -> None:
+        """Count a change and wake the watcher."""
+        self._generation += 1
+        self._stirred.set()
+
+    async def changed_since(self, generation: int, *, within_s: float) -> bool:
+        """Wait for a change after `generation`; False if there was none in time."""
+        try:
+            async with asyncio.timeout(within_s):
+                while self._generation <= generation:
+                    self._stirred.clear()
+                    await self._stirred.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+class JobFeed:
+    """In-process notification per job. Holds nothing but the watchers there are now.
+
+    Subscribe, take the generation, read the ledger, wait for a later one, read again: no change is
+    lost, and however many come together wake a watcher once.
+    """
+
+    def __init__(self) -> None:
+        self._watchers: dict[str, set[Subscription]] = {}
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        """The farm is stopping; watchers end."""
+        return self._closed
+
+    def publish(self, job_id: str) -> None:
+        """Something of this job has changed in the ledger."""
+        for watcher in self._watchers.get(job_id, ()):
+            watcher.stir()
+
+    @contextmanager
+    def subscribe(self, job_id: str) -> Iterator[Subscription]:
+        """Watch a job for as long as the block lasts."""
+        watcher = Subscription()
+        self._watchers.setdefault(job_id, set()).add(watcher)
+        try:
+            yield watcher
+        finally:
+            left = self._watchers[job_id]
+            left.discard(watcher)
+            if not left:
+                del self._watchers[job_id]
+
+    def watched(self) -> int:
+        """Count the watchers."""
+        return sum(len(watchers) for watchers in self._watchers.values())
+
+    def close(self) -> None:
+        """Wake every watcher for the last time."""
+        self._closed = True
+        for watchers in self._watchers.values():
+            for watcher in watchers:
+                watcher.stir()
