@@ -23,6 +23,17 @@ class Outcome:
     page_gone: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Denied:
+    """A request of the page that the egress proxy answered itself."""
+
+    url: str
+    """Without query and fragment; `host:port` for what was to be a tunnel, as for https."""
+    reason: str
+    unreachable: bool = False
+    """The policy allowed it, but nobody answered there."""
+
+
 class Evidence(Protocol):
     """Where a run says what it does. Implemented by the runner, used by the steps."""
 

@@ -1,2 +1,1 @@
-"""The browser, by Playwright: find, launch, windows, tabs, egress. `discovery.find` is the one
-way to find an executable."""
+"""The browser, by Playwright; `discovery.find` is the one way to find an executable."""

@@ -1,0 +1,149 @@
+"""The heads of HTTP/1 messages as the forwarder reads and rewrites them. Pure."""
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from agent.chromium.egress import split_authority
+
+MARK = "X-Tabfarm-Egress"
+"""Set on the forwarder's own answers, and on no other: it is taken out of what servers say."""
+
+_HOP_BY_HOP = frozenset({"connection", "keep-alive", "te", "trailer"})
+
+
+class MalformedHead(Exception):  # noqa: N818 - an outcome of reading what a stranger sent
+    """What was read is no head the forwarder handles."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request's head. `tunnel` is CONNECT; then `forward` is empty."""
+
+    tunnel: bool
+    host: str
+    port: int
+    url: str
+    """For people: without query and fragment, or `host:port` of a tunnel."""
+    forward: bytes = b""
+    """The head to send on, in origin form."""
+    body: int | None = 0
+    """Length of the body in bytes; None is chunked."""
+
+
+def read_request(head: bytes) -> Request:
+    """Understand a request's head as a proxy gets it: CONNECT, or an absolute `http:` URL.
+
+    Raises:
+        MalformedHead: If it is anything else.
+    """
+    line, fields = _split(head)
+    parts = line.split(" ")
+    if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
+        raise MalformedHead("not an HTTP/1 request")
+    method, target, _version = parts
+    try:
+        if method == "CONNECT":
+            host, port = split_authority(target, default_port=443)
+            return Request(tunnel=True, host=host, port=port or 443, url=target[:300])
+        return _absolute(method, target, fields)
+    except ValueError as error:
+        raise MalformedHead(str(error)) from error
+
+
+def _absolute(method: str, target: str, fields: list[tuple[str, str]]) -> Request:
+    url = urlsplit(target)
+    if url.scheme.lower() != "http":
+        raise MalformedHead("only absolute http URLs are forwarded")
+    authority = url.netloc.rpartition("@")[2]
+    host, port = split_authority(authority, default_port=80)
+    path = (url.path or "/") + (f"?{url.query}" if "?" in target else "")
+    named = _named_by_connection(fields)
+    kept = [
+        (name, value)
+        for name, value in fields
+        if name.lower() not in named | {"host", "upgrade"} and not name.lower().startswith("proxy-")
+    ]
+    return Request(
+        tunnel=False,
+        host=host,
+        port=port or 80,
+        url=f"http://{authority}{url.path or '/'}"[:300],
+        forward=_join(
+            f"{method} {path} HTTP/1.1", [("Host", authority), *kept, ("Connection", "close")]
+        ),
+        body=_body_length(fields),
+    )
+
+
+def rewrite_response(head: bytes) -> tuple[int, bytes]:
+    """Return a response's status and its head made to end the connection after this exchange.
+
+    Interim answers (1xx) keep their head.
+
+    Raises:
+        MalformedHead: If it is no HTTP/1 response.
+    """
+    line, fields = _split(head)
+    version, _, rest = line.partition(" ")
+    status = rest[:3]
+    if not version.startswith("HTTP/1.") or not (status.isascii() and status.isdigit()):
+        raise MalformedHead("the server did not answer in HTTP/1")
+    code = int(status)
+    if 100 <= code < 200:
+        return code, head
+    named = _named_by_connection(fields)
+    kept = [
+        (name, value)
+        for name, value in fields
+        if name.lower() not in named | {MARK.lower(), "proxy-connection"}
+    ]
+    return code, _join(line, [*kept, ("Connection", "close")])
+
+
+def own_answer(status: str, mark: str, text: str) -> bytes:
+    """Return a whole response of the forwarder's own."""
+    body = text.encode()[:1000] + b"\n"
+    fields = [
+        (MARK, mark),
+        ("Content-Type", "text/plain; charset=utf-8"),
+        ("Content-Length", str(len(body))),
+        ("X-Content-Type-Options", "nosniff"),
+        ("Cache-Control", "no-store"),
+        ("Connection", "close"),
+    ]
+    return _join(f"HTTP/1.1 {status}", fields) + body
+
+
+def _split(head: bytes) -> tuple[str, list[tuple[str, str]]]:
+    text = head.decode("latin-1").removesuffix("\r\n\r\n")
+    line, *rest = text.split("\r\n")
+    fields = []
+    for raw in rest:
+        name, colon, value = raw.partition(":")
+        if not colon or not name or name != name.strip():
+            raise MalformedHead("a header field is malformed")
+        fields.append((name, value.strip()))
+    return line, fields
+
+
+def _join(line: str, fields: list[tuple[str, str]]) -> bytes:
+    lines = [line, *(f"{name}: {value}" for name, value in fields)]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def _named_by_connection(fields: list[tuple[str, str]]) -> frozenset[str]:
+    values = (value for name, value in fields if name.lower() == "connection")
+    return _HOP_BY_HOP | {token.strip().lower() for value in values for token in value.split(",")}
+
+
+def _body_length(fields: list[tuple[str, str]]) -> int | None:
+    lengths = {value for name, value in fields if name.lower() == "content-length"}
+    chunked = any(name.lower() == "transfer-encoding" for name, _ in fields)
+    if (chunked and lengths) or len(lengths) > 1:
+        raise MalformedHead("the length of the body is ambiguous")
+    if chunked:
+        return None
+    text = lengths.pop() if lengths else "0"
+    if not (text.isascii() and text.isdigit()):
+        raise MalformedHead("the length of the body is no number")
+    return int(text)

@@ -1,0 +1,313 @@
+"""The egress proxy, spoken to over real sockets."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from agent.chromium.egress import Policy
+from agent.chromium.forwarder import Forwarder
+from agent.ports import Denied
+from farm.protocol.plan import Egress
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class Upstream:
+    """A server that records each head it gets and answers by a handler."""
+
+    def __init__(self, answer: bytes) -> None:
+        self.answer = answer
+        self.heads: list[bytes] = []
+        self.bodies: list[bytes] = []
+        self.gone = asyncio.Event()
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        self.heads.append(head)
+        if b"Content-Length: 5" in head:
+            self.bodies.append(await reader.readexactly(5))
+        writer.write(self.answer)
+        await writer.drain()
+        if self.answer:
+            writer.close()
+        else:
+            await reader.read()
+            self.gone.set()
+            writer.close()
+
+
+@asynccontextmanager
+async def listening(handler: Handler) -> AsyncIterator[int]:
+    server = await asyncio.start_server(handler, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+@asynccontextmanager
+async def forwarding(
+    *allow: str, names: dict[str, list[str]] | None = None
+) -> AsyncIterator[tuple[Forwarder, list[Denied]]]:
+    told: list[Denied] = []
+
+    async def resolve(host: str, port: int) -> list[str]:
+        if host not in (names or {}):
+            raise OSError("no such name")
+        return (names or {})[host]
+
+    forwarder = await Forwarder(told.append, resolver=resolve).start()
+    forwarder.apply(Policy.of(Egress(allow=allow)))
+    try:
+        yield forwarder, told
+    finally:
+        await forwarder.close()
+
+
+async def ask(forwarder: Forwarder, data: bytes) -> bytes:
+    host, port = forwarder.address.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(data)
+    async with asyncio.timeout(5):
+        answer = await reader.read()
+    writer.close()
+    return answer
+
+
+NAMES = {
+    "shop.test": ["127.0.0.1"],
+    "rebind.test": ["169.254.169.254", "127.0.0.1"],
+    "empty.test": [],
+}
+OK = (
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\nKeep-Alive: timeout=5\r\n"
+    b"X-Tabfarm-Egress: denied\r\nX-Kept: 1\r\n\r\nhi"
+)
+
+
+async def test_a_request_reaches_the_server_in_origin_form_without_proxy_headers():
+    upstream = Upstream(OK)
+    async with (
+        listening(upstream.handle) as port,
+        forwarding("shop.test", names=NAMES) as (forwarder, told),
+    ):
+        answer = await ask(
+            forwarder,
+            f"GET http://u:p@shop.test:{port}/a?b=c HTTP/1.1\r\nHost: evil.test\r\n"
+            "Proxy-Connection: keep-alive\r\nProxy-Authorization: secret\r\n"
+            "Connection: X-Hop\r\nX-Hop: 1\r\nAccept: */*\r\n\r\n".encode(),
+        )
+    (head,) = upstream.heads
+    assert head.startswith(f"GET /a?b=c HTTP/1.1\r\nHost: shop.test:{port}\r\n".encode())
+    assert b"Accept: */*" in head
+    assert b"roxy" not in head
+    assert b"Hop" not in head
+    assert head.count(b"Connection: close") == 1
+    assert answer.endswith(b"\r\n\r\nhi")
+    assert told == []
+
+
+async def test_the_answer_ends_the_connection_and_cannot_pose_as_ours():
+    upstream = Upstream(OK)
+    async with (
+        listening(upstream.handle) as port,
+        forwarding("shop.test", names=NAMES) as (forwarder, _),
+    ):
+        answer = await ask(forwarder, f"GET http://shop.test:{port}/ HTTP/1.1\r\n\r\n".encode())
+    assert b"Connection: close" in answer
+    assert b"X-Kept: 1" in answer
+    assert b"eep-alive" not in answer
+    assert b"X-Tabfarm-Egress" not in answer
+
+
+async def test_a_second_request_on_the_connection_goes_nowhere():
+    upstream = Upstream(OK)
+    async with (
+        listening(upstream.handle) as port,
+        forwarding("shop.test", names=NAMES) as (forwarder, _),
+    ):
+        one = f"GET http://shop.test:{port}/1 HTTP/1.1\r\n\r\n"
+        answer = await ask(forwarder, (one + one.replace("/1", "/2")).encode())
+    assert len(upstream.heads) == 1
+    assert answer.count(b"200 OK") == 1
+
+
+async def test_a_body_is_passed_on():
+    upstream = Upstream(OK)
+    async with (
+        listening(upstream.handle) as port,
+        forwarding("shop.test", names=NAMES) as (forwarder, _),
+    ):
+        await ask(
+            forwarder,
+            f"POST http://shop.test:{port}/ HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello".encode(),
+        )
+    assert upstream.bodies == [b"hello"]
+
+
+async def test_an_interim_answer_is_passed_on_before_the_answer():
+    upstream = Upstream(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + OK)
+    async with (
+        listening(upstream.handle) as port,
+        forwarding("shop.test", names=NAMES) as (forwarder, _),
+    ):
+        answer = await ask(forwarder, f"GET http://shop.test:{port}/ HTTP/1.1\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 103")
+    assert answer.endswith(b"hi")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "GET http://shop.test:{port}/x?secret=1 HTTP/1.1\r\n\r\n",
+        "CONNECT shop.test:{port} HTTP/1.1\r\n\r\n",
+    ],
+)
+async def test_a_name_that_resolves_to_loopback_is_denied_and_told(form):
+    upstream = Upstream(OK)
+    async with listening(upstream.handle) as port, forwarding(names=NAMES) as (forwarder, told):
+        answer = await ask(forwarder, form.format(port=port).encode())
+    assert answer.startswith(b"HTTP/1.1 403")
+    assert b"X-Tabfarm-Egress: denied" in answer
+    assert upstream.heads == []
+    (denied,) = told
+    assert "shop.test" in denied.url
+    assert "secret" not in denied.url
+    assert not denied.unreachable
+
+
+async def test_only_the_permitted_addresses_of_a_name_are_tried():
+    upstream = Upstream(OK)
+    async with (
+        listening(upstream.handle) as port,
+        forwarding("rebind.test", names=NAMES) as (forwarder, _),
+    ):
+        answer = await ask(forwarder, f"GET http://rebind.test:{port}/ HTTP/1.1\r\n\r\n".encode())
+    assert b"200 OK" in answer
+
+
+async def test_a_tunnel_carries_bytes_both_ways_until_both_ends_close():
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"you said " + await reader.read())
+        await writer.drain()
+        writer.close()
+
+    async with (
+        listening(echo) as port,
+        forwarding(f"shop.test:{port}", names=NAMES) as (forwarder, _),
+    ):
+        host, own = forwarder.address.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(own))
+        writer.write(f"CONNECT shop.test:{port} HTTP/1.1\r\n\r\nhello".encode())
+        writer.write_eof()
+        async with asyncio.timeout(5):
+            answer = await reader.read()
+        writer.close()
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert answer.endswith(b"you said hello")
+
+
+@pytest.mark.parametrize("host", ["nowhere.test", "empty.test", "shop.test"])
+async def test_what_cannot_be_reached_is_named(host, unused_tcp_port):
+    async with forwarding("shop.test", names=NAMES) as (forwarder, told):
+        answer = await ask(
+            forwarder, f"GET http://{host}:{unused_tcp_port}/ HTTP/1.1\r\n\r\n".encode()
+        )
+    assert answer.startswith(b"HTTP/1.1 502")
+    assert b"X-Tabfarm-Egress: unreachable" in answer
+    (denied,) = told
+    assert denied.unreachable
+    assert host in denied.reason
+
+
+async def test_a_server_that_breaks_off_is_unreachable():
+    upstream = Upstream(b"SSH-2.0-what\r\n")
+    async with (
+        listening(upstream.handle) as port,
+        forwarding("shop.test", names=NAMES) as (forwarder, told),
+    ):
+        answer = await ask(forwarder, f"GET http://shop.test:{port}/ HTTP/1.1\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 502")
+    assert told[0].unreachable
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        b"GET ftp://shop.test/ HTTP/1.1\r\n\r\n",
+        b"GET file:///etc/passwd HTTP/1.1\r\n\r\n",
+        b"GET https://shop.test/ HTTP/1.1\r\n\r\n",
+        b"CONNECT shop.test:http HTTP/1.1\r\n\r\n",
+        b"nonsense\r\n\r\n",
+        b"POST http://a/ HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"GET http://shop.test/ HTTP/1.1\r\nbad header : x\r\n\r\n",
+    ],
+)
+async def test_what_is_no_proxy_request_is_refused(request_):
+    async with forwarding("shop.test", names=NAMES) as (forwarder, _):
+        assert (await ask(forwarder, request_)).startswith(b"HTTP/1.1 400")
+
+
+async def test_an_endless_head_is_refused():
+    async with forwarding() as (forwarder, _):
+        answer = await ask(forwarder, b"GET http://a/ HTTP/1.1\r\nX: " + b"a" * 300_000)
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 400")
+
+
+async def test_a_narrower_policy_cuts_the_connections_made_under_the_wider_one():
+    upstream = Upstream(b"")
+    async with (
+        listening(upstream.handle) as port,
+        forwarding("shop.test", names=NAMES) as (forwarder, _),
+    ):
+        host, own = forwarder.address.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(own))
+        writer.write(f"CONNECT shop.test:{port} HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n".encode())
+        await reader.readuntil(b"\r\n\r\n")
+        forwarder.apply(Policy())
+        async with asyncio.timeout(5):
+            with pytest.raises(ConnectionError):
+                await reader.readexactly(1)
+            await upstream.gone.wait()
+        writer.close()
+
+
+async def test_a_client_that_leaves_takes_the_upstream_connection_with_it():
+    upstream = Upstream(b"")
+    async with (
+        listening(upstream.handle) as port,
+        forwarding("shop.test", names=NAMES) as (forwarder, _),
+    ):
+        host, own = forwarder.address.removeprefix("http://").split(":")
+        _, writer = await asyncio.open_connection(host, int(own))
+        writer.write(f"GET http://shop.test:{port}/ HTTP/1.1\r\n\r\n".encode())
+        async with asyncio.timeout(5):
+            while not upstream.heads:
+                await asyncio.sleep(0.005)
+            writer.close()
+            await upstream.gone.wait()
+
+
+async def test_closing_ends_an_exchange_that_waits_for_a_name():
+    asked = asyncio.Event()
+
+    async def never(host: str, port: int) -> list[str]:
+        asked.set()
+        await asyncio.Event().wait()
+        return []
+
+    forwarder = await Forwarder(lambda _: None, resolver=never).start()
+    host, own = forwarder.address.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(own))
+    writer.write(b"GET http://shop.test/ HTTP/1.1\r\n\r\n")
+    async with asyncio.timeout(5):
+        await asked.wait()
+        await forwarder.close()
+        await forwarder.close()
+        with pytest.raises(ConnectionError):
+            await reader.readexactly(1)
+    writer.close()
