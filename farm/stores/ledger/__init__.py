@@ -1,0 +1,11 @@
+"""The ledger in an SQL database: jobs, attempts and their evidence, durable.
+
+`SqlLedger` is the port's implementation; what it does in a transaction is in `jobs`, `attempts`,
+`evidence`, `files` and `tokens`, as plain functions over a SQLAlchemy connection with
+dialect-neutral statements. `sqlite` decides how a transaction is run.
+"""
+
+from farm.stores.ledger.ledger import SqlLedger
+from farm.stores.ledger.sqlite import SqliteDatabase
+
+__all__ = ["SqlLedger", "SqliteDatabase"]

@@ -1,0 +1,243 @@
+"""Jobs: accepted once, found again, cancelled, decided."""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection, bindparam, func, insert, select, update
+
+from farm.core.job_states import TERMINAL, IllegalTransitionError, JobEvent, JobState, step
+from farm.core.model import Instant, Namespace
+from farm.errors import ConflictError, NotFoundError
+from farm.stores.ledger import history, schema
+from farm.stores.ledger.rows import AnyRow, to_job, to_json
+from farm.stores.records import Job, NewJob
+
+_jobs = schema.jobs
+
+_BY_KEY = select(_jobs).where(
+    _jobs.c.namespace == bindparam("namespace"), _jobs.c.idempotency_key == bindparam("key")
+)
+_BY_ID = select(_jobs).where(
+    _jobs.c.namespace == bindparam("namespace"), _jobs.c.job_id == bindparam("job_id")
+)
+_LOCKED = _BY_ID.with_for_update()
+_INSERT = insert(_jobs).returning(_jobs.c.number)
+_MOVE = (
+    update(_jobs)
+    .where(_jobs.c.number == bindparam("b_number"))
+    .values(
+        state=bindparam("state"),
+        cancel_requested=bindparam("cancel_requested"),
+        not_before=bindparam("not_before"),
+        finished_at=bindparam("finished_at"),
+        failure=bindparam("failure"),
+        last_event=_jobs.c.last_event + 1,
+    )
+    .returning(*_jobs.c)
+)
+_NEXT_START = select(func.min(_jobs.c.not_before)).where(
+    _jobs.c.state == JobState.QUEUED, _jobs.c.not_before > bindparam("now")
+)
+_COUNTS = select(_jobs.c.state, func.count()).group_by(_jobs.c.state)
+
+
+def accept(connection: Connection, new: NewJob, now: Instant) -> tuple[Job, bool]:
+    """Add a job, or find the one accepted under its key before."""
+    if new.idempotency_key is not None:
+        key = {"namespace": new.namespace, "key": new.idempotency_key}
+        if (row := connection.execute(_BY_KEY, key).one_or_none()) is not None:
+            return _same(row, new), True
+    job = Job(
+        job_id=new.job_id,
+        namespace=new.namespace,
+        name=new.name,
+        state=JobState.QUEUED,
+        spec=new.spec,
+        match_key=new.match_key,
+        idempotency_key=new.idempotency_key,
+        max_attempts=new.max_attempts,
+        attempts=0,
+        free_losses=0,
+        cancel_requested=False,
+        failure=None,
+        created_at=now,
+        not_before=now,
+        started_at=None,
+        finished_at=None,
+        item_count=0,
+        artifact_count=0,
+    )
+    number = connection.execute(_INSERT, _to_row(job, new.body_hash)).scalar_one()
+    line = ("job_accepted", {"name": new.name}, now)
+    history.append(connection, number, 0, [line], attempt_id=None)
+    return job, False
+
+
+def _to_row(job: Job, body_hash: str) -> dict[str, object]:
+    return {
+        "job_id": job.job_id,
+        "namespace": job.namespace,
+        "name": job.name,
+        "state": job.state.value,
+        "match_key": job.match_key,
+        "idempotency_key": job.idempotency_key,
+        "body_hash": body_hash,
+        "max_attempts": job.max_attempts,
+        "attempts": 0,
+        "free_losses": 0,
+        "last_attempt": 0,
+        "cancel_requested": False,
+        "created_at": job.created_at,
+        "not_before": job.not_before,
+        "item_count": 0,
+        "artifact_count": 0,
+        "last_event": 1,
+        "spec": to_json(job.spec),
+    }
+
+
+def _same(row: AnyRow, new: NewJob) -> Job:
+    if row.body_hash != new.body_hash:
+        raise ConflictError(
+            f"the idempotency key {new.idempotency_key!r} was used with another body",
+            job_id=row.job_id,
+        )
+    return to_job(row)
+
+
+def job(connection: Connection, namespace: Namespace, job_id: str) -> Job:
+    """Read one job. Raises NotFoundError."""
+    found = connection.execute(_BY_ID, {"namespace": namespace, "job_id": job_id}).one_or_none()
+    if found is None:
+        raise NotFoundError(f"no job {job_id}", job_id=job_id)
+    return to_job(found)
+
+
+def page(
+    connection: Connection,
+    namespace: Namespace,
+    *,
+    state: JobState | None,
+    before: str | None,
+    limit: int,
+) -> Sequence[Job]:
+    """Read jobs, newest first."""
+    query = select(_jobs).where(_jobs.c.namespace == namespace)
+    if state is not None:
+        query = query.where(_jobs.c.state == state.value)
+    if before is not None:
+        last = select(_jobs.c.number).where(
+            _jobs.c.namespace == namespace, _jobs.c.job_id == before
+        )
+        query = query.where(_jobs.c.number < last.scalar_subquery())
+    rows = connection.execute(query.order_by(_jobs.c.number.desc()).limit(limit))
+    return [to_job(row) for row in rows]
+
+
+def next_queued(
+    connection: Connection,
+    *,
+    now: Instant,
+    without_keys: frozenset[str],
+    without_jobs: frozenset[str],
+) -> Job | None:
+    """Read the oldest job that may start."""
+    query = select(_jobs).where(_jobs.c.state == JobState.QUEUED.value, _jobs.c.not_before <= now)
+    if without_keys:
+        query = query.where(_jobs.c.match_key.not_in(without_keys))
+    if without_jobs:
+        query = query.where(_jobs.c.job_id.not_in(without_jobs))
+    row = connection.execute(query.order_by(_jobs.c.number).limit(1)).one_or_none()
+    return None if row is None else to_job(row)
+
+
+def next_start(connection: Connection, now: Instant) -> Instant | None:
+    """Read when the next job that waits for its time may start."""
+    at: Instant | None = connection.execute(_NEXT_START, {"now": now}).scalar_one()
+    return at
+
+
+def counts(connection: Connection) -> Mapping[JobState, int]:
+    """Count the jobs; every state is named."""
+    found = {state: count for state, count in connection.execute(_COUNTS)}  # noqa: C416
+    return {state: found.get(state.value, 0) for state in JobState}
+
+
+def request_cancel(connection: Connection, namespace: Namespace, job_id: str, now: Instant) -> Job:
+    """Cancel a queued job, mark a running one."""
+    row = _locked(connection, namespace, job_id)
+    state = JobState(row.state)
+    if state in (JobState.CANCELLED, JobState.CANCELLING):
+        return to_job(row)
+    to = _allowed(state, JobEvent.CANCEL, job_id)
+    ended = to is JobState.CANCELLED
+    line = "job_cancelled" if ended else "cancel_requested"
+    return _move(connection, row, to, now, line=line, cancel_requested=True)
+
+
+def resolve(
+    connection: Connection, namespace: Namespace, job_id: str, to: JobState, now: Instant
+) -> Job:
+    """Decide an uncertain job."""
+    row = _locked(connection, namespace, job_id)
+    if (event := _DECISIONS.get(to)) is None:
+        raise ValueError(f"an uncertain job can't be resolved to {to}")
+    state = JobState(row.state)
+    if state is not JobState.UNCERTAIN:
+        raise ConflictError(f"job {job_id} is {state}, not uncertain", job_id=job_id)
+    # Whoever wants another attempt now has changed their mind about an earlier cancel.
+    cancel = row.cancel_requested and to is not JobState.QUEUED
+    return _move(
+        connection, row, step(state, event), now, line="job_resolved", cancel_requested=cancel
+    )
+
+
+_DECISIONS = {
+    JobState.SUCCEEDED: JobEvent.RESOLVE_SUCCEEDED,
+    JobState.FAILED: JobEvent.RESOLVE_FAILED,
+    JobState.QUEUED: JobEvent.RETRY,
+}
+
+
+def _locked(connection: Connection, namespace: Namespace, job_id: str) -> AnyRow:
+    found = connection.execute(_LOCKED, {"namespace": namespace, "job_id": job_id}).one_or_none()
+    if found is None:
+        raise NotFoundError(f"no job {job_id}", job_id=job_id)
+    return found
+
+
+def _allowed(state: JobState, event: JobEvent, job_id: str) -> JobState:
+    try:
+        return step(state, event)
+    except IllegalTransitionError as error:
+        raise ConflictError(f"job {job_id} is {state}", job_id=job_id, state=state) from error
+
+
+def _move(
+    connection: Connection,
+    row: AnyRow,
+    to: JobState,
+    now: Instant,
+    *,
+    line: str,
+    cancel_requested: bool,
+) -> Job:
+    keeps_failure = to not in (JobState.SUCCEEDED, JobState.QUEUED)
+    moved = connection.execute(
+        _MOVE,
+        {
+            "b_number": row.number,
+            "state": to.value,
+            "cancel_requested": cancel_requested,
+            "not_before": now if to is JobState.QUEUED else row.not_before,
+            "finished_at": now if to in TERMINAL else None,
+            "failure": row.failure if keeps_failure else None,
+        },
+    ).one()
+    history.append(
+        connection,
+        row.number,
+        row.last_event,
+        [(line, {"from": row.state, "to": to.value}, now)],
+        attempt_id=None,
+    )
+    return to_job(moved)

@@ -1,0 +1,245 @@
+"""The port's face over an SQL database: each method is one transaction, off the event loop."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from sqlalchemy import Connection, update
+
+from farm.core.job_states import JobState
+from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
+from farm.stores.ledger import attempts, evidence, files, history, jobs, schema, tokens
+from farm.stores.records import (
+    Artifact,
+    Attempt,
+    Effect,
+    Evidence,
+    Finish,
+    Item,
+    Job,
+    JobEvent,
+    NewJob,
+    TokenRecord,
+)
+
+T = TypeVar("T")
+
+_ITEMS_AT_ONCE = 500
+_COUNT_START = (
+    update(schema.meta)
+    .where(schema.meta.c.name == "store_epoch")
+    .values(value=schema.meta.c.value + 1)
+    .returning(schema.meta.c.value)
+)
+
+
+class Database(Protocol):
+    """Runs work in transactions. Failures of the database are StoreUnavailableError."""
+
+    async def open(self) -> None:
+        """Connect, and bring the schema up to date."""
+        ...
+
+    async def close(self) -> None:
+        """Disconnect."""
+        ...
+
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        """Run work in one durable transaction."""
+        ...
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """Run work that only reads; it sees all that was written before."""
+        ...
+
+
+class SqlLedger:
+    """The `Ledger` port; what a method promises is said there.
+
+    A caller that is cancelled while it waits can't tell whether its transaction was committed.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def open(self) -> int:
+        """Open the database, count this start and return its number."""
+        await self._db.open()
+        try:
+            return await self._db.write(_count_start)
+        except BaseException:
+            await self._db.close()
+            raise
+
+    async def close(self) -> None:
+        """Close the database."""
+        await self._db.close()
+
+    async def accept(self, job: NewJob, *, now: Instant) -> tuple[Job, bool]:
+        """Add a job once per idempotency key."""
+        return await self._db.write(lambda db: jobs.accept(db, job, now))
+
+    async def job(self, namespace: Namespace, job_id: str) -> Job:
+        """Return one job."""
+        return await self._db.read(lambda db: jobs.job(db, namespace, job_id))
+
+    async def jobs(
+        self, namespace: Namespace, *, state: JobState | None, before: str | None, limit: int
+    ) -> Sequence[Job]:
+        """Return jobs, newest first."""
+        return await self._db.read(
+            lambda db: jobs.page(db, namespace, state=state, before=before, limit=limit)
+        )
+
+    async def next_queued(
+        self, *, now: Instant, without_keys: frozenset[str], without_jobs: frozenset[str]
+    ) -> Job | None:
+        """Return the oldest job that may start."""
+        return await self._db.read(
+            lambda db: jobs.next_queued(
+                db, now=now, without_keys=without_keys, without_jobs=without_jobs
+            )
+        )
+
+    async def next_start(self, *, now: Instant) -> Instant | None:
+        """Return when the next waiting job may start."""
+        return await self._db.read(lambda db: jobs.next_start(db, now))
+
+    async def counts(self) -> Mapping[JobState, int]:
+        """Count the jobs by state, with 0 for a state that none is in."""
+        return await self._db.read(jobs.counts)
+
+    async def start_attempt(
+        self,
+        job_id: str,
+        *,
+        attempt_id: str,
+        command_id: str,
+        client_id: ClientId,
+        epoch: int,
+        context_id: ContextId,
+        token: Token,
+        now: Instant,
+    ) -> Attempt | None:
+        """Take a queued job for an attempt; of many who ask, one gets it."""
+        wanted = attempts.Start(
+            job_id=job_id,
+            attempt_id=attempt_id,
+            command_id=command_id,
+            client_id=client_id,
+            epoch=epoch,
+            context_id=context_id,
+            token=token,
+        )
+        return await self._db.write(lambda db: attempts.start(db, wanted, now))
+
+    async def attempt(self, attempt_id: str) -> Attempt:
+        """Return one attempt."""
+        return await self._db.read(lambda db: attempts.one(db, attempt_id))
+
+    async def attempts(self, job_id: str) -> Sequence[Attempt]:
+        """Return a job's attempts in order."""
+        return await self._db.read(lambda db: attempts.of_job(db, job_id))
+
+    async def running_attempts(self) -> Sequence[Attempt]:
+        """Return the attempts that have not ended, oldest first."""
+        return await self._db.read(attempts.running)
+
+    async def record(
+        self, attempt_id: str, token: Token, evidence: Sequence[Evidence], *, now: Instant
+    ) -> int | None:
+        """Store evidence once and without gaps; what follows a gap is left to be sent again."""
+        return await self._db.write(lambda db: _record(db, attempt_id, token, evidence))
+
+    async def add_event(
+        self,
+        job_id: str,
+        type: str,
+        data: Mapping[str, object],
+        *,
+        attempt_id: str | None,
+        now: Instant,
+    ) -> None:
+        """Add one line to a job's history. Raises NotFoundError."""
+        await self._db.write(
+            lambda db: history.add(db, job_id, (type, data, now), attempt_id=attempt_id)
+        )
+
+    async def effects(self, job_id: str, *, attempt_id: str | None = None) -> Sequence[Effect]:
+        """Return effects in the order they were told."""
+        return await self._db.read(lambda db: evidence.effects(db, job_id, attempt_id))
+
+    async def finish(self, finish: Finish, *, now: Instant) -> Job | None:
+        """End an attempt and move its job.
+
+        A job that was to be cancelled becomes cancelled, unless it succeeded or is uncertain.
+        """
+        return await self._db.write(lambda db: attempts.finish(db, finish, now))
+
+    async def request_cancel(self, namespace: Namespace, job_id: str, *, now: Instant) -> Job:
+        """Cancel a queued job, mark a running one; an uncertain one is to be resolved instead."""
+        return await self._db.write(lambda db: jobs.request_cancel(db, namespace, job_id, now))
+
+    async def resolve(
+        self, namespace: Namespace, job_id: str, to: JobState, *, now: Instant
+    ) -> Job:
+        """Decide an uncertain job."""
+        return await self._db.write(lambda db: jobs.resolve(db, namespace, job_id, to, now))
+
+    async def events(self, job_id: str, *, after: int, limit: int = 1000) -> Sequence[JobEvent]:
+        """Return a job's history after a number."""
+        return await self._db.read(lambda db: history.after(db, job_id, after, limit))
+
+    async def items(
+        self,
+        job_id: str,
+        *,
+        attempt: int | None = None,
+        every: bool = False,
+        dataset: str | None = None,
+    ) -> AsyncIterator[Item]:
+        """Yield items in order, a bounded number in memory at a time."""
+        for source in await self._db.read(
+            lambda db: evidence.sources(db, job_id, attempt=attempt, every=every)
+        ):
+            place: int | None = 0
+            while place is not None:
+                batch, place = await self._db.read(_next_batch(source, dataset, place))
+                for item in batch:
+                    yield item
+
+    async def add_artifact(self, artifact: Artifact, token: Token) -> Artifact | None:
+        """Add a file, under a name that is free."""
+        return await self._db.write(lambda db: files.add(db, artifact, token))
+
+    async def artifacts(self, job_id: str) -> Sequence[Artifact]:
+        """Return a job's files in order."""
+        return await self._db.read(lambda db: files.of_job(db, job_id))
+
+    async def add_token(self, token: TokenRecord) -> None:
+        """Remember a token."""
+        await self._db.write(lambda db: tokens.add(db, token))
+
+    async def token(self, sha256: str) -> TokenRecord | None:
+        """Return the token with this hash, unless revoked."""
+        return await self._db.read(lambda db: tokens.valid(db, sha256))
+
+    async def revoke_token(self, token_id: str, *, now: Instant) -> None:
+        """Let a token open nothing any more."""
+        await self._db.write(lambda db: tokens.revoke(db, token_id, now))
+
+
+def _count_start(connection: Connection) -> int:
+    number: int = connection.execute(_COUNT_START).scalar_one()
+    return number
+
+
+def _record(
+    connection: Connection, attempt_id: str, token: Token, entries: Sequence[Evidence]
+) -> int | None:
+    return evidence.record(connection, attempt_id, token, entries)
+
+
+def _next_batch(
+    source: evidence.Source, dataset: str | None, after: int
+) -> Callable[[Connection], tuple[Sequence[Item], int | None]]:
+    return lambda db: evidence.batch(db, source, dataset=dataset, after=after, most=_ITEMS_AT_ONCE)

@@ -1,0 +1,165 @@
+"""The tables. Every change here needs a revision under `migrations/versions`."""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    literal_column,
+)
+
+Key = BigInteger().with_variant(Integer(), "sqlite")
+"""A number the database gives out; SQLite does so for INTEGER only."""
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+meta = Table(
+    "meta",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", BigInteger, nullable=False),
+)
+
+# Wide texts come last: SQLite then reads the other columns without their overflow pages.
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("number", Key, primary_key=True),
+    Column("job_id", Text, nullable=False, unique=True),
+    Column("namespace", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("match_key", Text, nullable=False),
+    Column("not_before", Double, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("idempotency_key", Text),
+    Column("body_hash", Text, nullable=False),
+    Column("max_attempts", Integer, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("free_losses", Integer, nullable=False),
+    Column("last_attempt", Integer, nullable=False),
+    Column("cancel_requested", Boolean, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("started_at", Double),
+    Column("finished_at", Double),
+    Column("item_count", BigInteger, nullable=False),
+    Column("artifact_count", Integer, nullable=False),
+    Column("last_event", BigInteger, nullable=False),
+    Column("failure", Text),
+    Column("spec", Text, nullable=False),
+    UniqueConstraint("namespace", "idempotency_key"),
+    Index(None, "namespace", "number"),
+    Index(None, "state", "number"),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("attempt_id", Text, nullable=False, unique=True),
+    Column("job", Key, ForeignKey("jobs.number"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("client_id", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("context_id", Text, nullable=False),
+    Column("token_epoch", BigInteger, nullable=False),
+    Column("token_counter", BigInteger, nullable=False),
+    Column("command_id", Text, nullable=False),
+    Column("began", Boolean, nullable=False),
+    Column("last_seq", BigInteger, nullable=False),
+    Column("started_at", Double, nullable=False),
+    Column("ended_at", Double),
+    Column("item_count", BigInteger, nullable=False),
+    Column("failure", Text),
+    UniqueConstraint("job", "number"),
+)
+RUNNING: ColumnElement[str] = literal_column("'running'")
+"""Not as a parameter: SQLite uses a partial index only where it sees the very value."""
+_IS_RUNNING = attempts.c.state == RUNNING
+Index(
+    "ix_attempts_running",
+    attempts.c.id,
+    sqlite_where=_IS_RUNNING,
+    postgresql_where=_IS_RUNNING,
+)
+
+effects = Table(
+    "effects",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("attempt", Key, ForeignKey("attempts.id"), nullable=False),
+    Column("effect_id", Text, nullable=False),
+    Column("step_index", Integer),
+    Column("effect", Text, nullable=False),
+    Column("observed", Boolean, nullable=False),
+    Column("method", Text),
+    Column("url", Text),
+    Column("begun_at", Double, nullable=False),
+    Column("done_at", Double),
+    Index(None, "attempt", "effect_id"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("job", Key, ForeignKey("jobs.number"), primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("type", Text, nullable=False),
+    Column("attempt_id", Text),
+    Column("at", Double, nullable=False),
+    Column("data", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+items = Table(
+    "items",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("attempt", Key, ForeignKey("attempts.id"), nullable=False),
+    Column("dataset", Text, nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("data", Text, nullable=False),
+    Index(None, "attempt", "id"),
+)
+
+artifacts = Table(
+    "artifacts",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("job", Key, ForeignKey("jobs.number"), nullable=False),
+    Column("attempt", Key, ForeignKey("attempts.id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("sha256", Text, nullable=False),
+    Column("media_type", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    UniqueConstraint("job", "name"),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("token_id", Text, primary_key=True),
+    Column("sha256", Text, nullable=False, unique=True),
+    Column("scope", Text, nullable=False),
+    Column("namespace", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("revoked_at", Double),
+)

@@ -1,0 +1,47 @@
+"""Bearer tokens, by hash."""
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from farm.core.model import Instant
+from farm.stores.ledger import schema
+from farm.stores.ledger.rows import to_token
+from farm.stores.records import TokenRecord
+
+_tokens = schema.tokens
+
+_INSERT = insert(_tokens)
+_VALID = select(_tokens).where(
+    _tokens.c.sha256 == bindparam("sha256"), _tokens.c.revoked_at.is_(None)
+)
+_REVOKE = (
+    update(_tokens)
+    .where(_tokens.c.token_id == bindparam("b_token_id"), _tokens.c.revoked_at.is_(None))
+    .values(revoked_at=bindparam("now"))
+)
+
+
+def add(connection: Connection, token: TokenRecord) -> None:
+    """Remember a token."""
+    connection.execute(
+        _INSERT,
+        {
+            "token_id": token.token_id,
+            "sha256": token.sha256,
+            "scope": token.scope,
+            "namespace": token.namespace,
+            "name": token.name,
+            "created_at": token.created_at,
+            "revoked_at": token.revoked_at,
+        },
+    )
+
+
+def valid(connection: Connection, sha256: str) -> TokenRecord | None:
+    """Find a token that opens something."""
+    row = connection.execute(_VALID, {"sha256": sha256}).one_or_none()
+    return None if row is None else to_token(row)
+
+
+def revoke(connection: Connection, token_id: str, now: Instant) -> None:
+    """Note when a token ended; the first time counts."""
+    connection.execute(_REVOKE, {"b_token_id": token_id, "now": now})
