@@ -101,6 +101,8 @@ class Heartbeat(Message):
 
     op: Literal["heartbeat"] = "heartbeat"
     epoch_number: int
+    nonce: str = ""
+    """Repeated in the `ping` that answers it, so that the agent knows until when it was heard."""
 
 
 class Report(Message):
@@ -109,6 +111,8 @@ class Report(Message):
     op: Literal["report"] = "report"
     epoch_number: int
     number: int
+    draining: bool = False
+    """The agent takes nothing new."""
     windows: tuple[WindowReport, ...] = ()
     contexts: tuple[ContextReport, ...] = ()
 
@@ -363,7 +367,7 @@ class Drain(Message):
 
 
 class Ping(Message):
-    """Is anybody there?"""
+    """The farm is there: the answer to a heartbeat, and a question for `pong`."""
 
     op: Literal["ping"] = "ping"
     nonce: str = ""

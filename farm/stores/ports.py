@@ -280,6 +280,10 @@ class Ledger(Protocol):
         """Return one attempt. Raises NotFoundError."""
         ...
 
+    async def job_of_attempt(self, attempt_id: str) -> Job:
+        """Return the job an attempt is of, whatever its namespace. Raises NotFoundError."""
+        ...
+
     async def attempts(self, job_id: str) -> Sequence[Attempt]:
         """Return a job's attempts in order."""
         ...

@@ -1,0 +1,275 @@
+"""`GET /v1/agent`: the WebSocket that agents dial. One `AgentLink` is one life of it."""
+
+import asyncio
+import contextlib
+import secrets
+from dataclasses import dataclass
+from typing import assert_never
+
+import structlog
+from aiohttp import WSMsgType, web
+from pydantic import ValidationError
+
+from farm.api import convert
+from farm.clock import Clock
+from farm.core.model import ClientId, LinkId
+from farm.core.reservation import Denial
+from farm.errors import ClientAbsentError, StoreUnavailableError
+from farm.jobs.dispatcher import JobDispatcher
+from farm.jobs.recorder import Recorder
+from farm.manager.delivery import AppNode
+from farm.protocol import messages as wire
+from farm.stores.ports import Registry
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+_SEND_QUEUE = 1024
+"""An agent that leaves so many messages unread is cut off."""
+_HELLO_WITHIN_S = 10.0
+_SUPPORTED = range(1, wire.PROTOCOL + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkRules:
+    """How long silence means what; see `farm.config.LinkSettings`."""
+
+    heartbeat_interval_s: float
+    window_s: float
+    max_frame_bytes: int
+
+
+class AgentLinks:
+    """Lets agents in. Knows which token each connected agent came with."""
+
+    def __init__(
+        self,
+        *,
+        registry: Registry,
+        app_node: AppNode,
+        dispatcher: JobDispatcher,
+        recorder: Recorder,
+        clock: Clock,
+        rules: LinkRules,
+    ) -> None:
+        self.registry = registry
+        self.app_node = app_node
+        self.dispatcher = dispatcher
+        self.recorder = recorder
+        self.clock = clock
+        self.rules = rules
+        self._owners: dict[ClientId, str] = {}
+        self._links: set[AgentLink] = set()
+
+    def owns(self, token_id: str, client_id: ClientId) -> bool:
+        """Tell whether the agent connected, or last connected, with this token."""
+        return self._owners.get(client_id) == token_id
+
+    def may_use(self, token_id: str, client_id: ClientId) -> None:
+        """Note which token an agent has come with."""
+        self._owners[client_id] = token_id
+
+    async def serve(self, request: web.Request, token_id: str) -> web.WebSocketResponse:
+        """Run one link until either side ends it."""
+        socket = web.WebSocketResponse(
+            max_msg_size=self.rules.max_frame_bytes, autoping=True, compress=False
+        )
+        await socket.prepare(request)
+        link = AgentLink(self, socket, token_id)
+        self._links.add(link)
+        try:
+            await link.run()
+        finally:
+            self._links.discard(link)
+        return socket
+
+    async def close_all(self) -> None:
+        """Close every link; agents dial again, or give up when the farm does not come back."""
+        for link in list(self._links):
+            await link.close()
+
+
+class AgentLink:
+    """One connection of one agent: a reader and a writer in one task group."""
+
+    def __init__(self, links: AgentLinks, socket: web.WebSocketResponse, token_id: str) -> None:
+        self._links = links
+        self._socket = socket
+        self._token_id = token_id
+        self._id = LinkId(secrets.token_hex(8))
+        self._client_id: ClientId | None = None
+        self._outbox: asyncio.Queue[wire.ToAgent] = asyncio.Queue(_SEND_QUEUE)
+
+    async def run(self) -> None:
+        """Serve the link to its end."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                writer = group.create_task(self._write(), name="agent link writer")
+                await self._read()
+                writer.cancel()
+        except* (ConnectionError, TimeoutError, ClientAbsentError, _CutOffError) as group_error:
+            log.info(
+                "link.broken", client_id=self._client_id, reason=str(group_error.exceptions[0])
+            )
+        finally:
+            await self._gone()
+
+    async def close(self) -> None:
+        """End the link from this side."""
+        with contextlib.suppress(ConnectionError):
+            await self._socket.close(code=1001, message=b"the farm is stopping")
+
+    async def send(self, message: wire.ToAgent) -> None:
+        """Queue a message.
+
+        Raises:
+            ClientAbsentError: If the agent has stopped reading.
+        """
+        try:
+            self._outbox.put_nowait(message)
+        except asyncio.QueueFull:
+            raise ClientAbsentError(f"agent {self._client_id} has stopped reading") from None
+
+    async def _write(self) -> None:
+        while True:
+            message = await self._outbox.get()
+            await self._socket.send_str(message.model_dump_json(exclude_none=True))
+
+    async def _read(self) -> None:
+        async with asyncio.timeout(_HELLO_WITHIN_S) as limit:
+            async for frame in self._socket:
+                if frame.type is not WSMsgType.TEXT:
+                    continue
+                message = self._parse(frame.data)
+                if message is None:
+                    continue
+                await self._handle(message)
+                if self._client_id is not None:
+                    limit.reschedule(None)
+
+    @staticmethod
+    def _parse(text: str) -> wire.FromAgent | None:
+        try:
+            return wire.from_agent.validate_json(text)
+        except ValidationError as error:
+            log.warning("link.unreadable", problems=error.error_count())
+            return None
+
+    async def _handle(self, message: wire.FromAgent) -> None:
+        if isinstance(message, wire.Hello):
+            await self._welcome(message)
+            return
+        if self._client_id is None or not await self._links.registry.heard(
+            self._client_id, self._id, now=self._links.clock()
+        ):
+            raise _CutOffError("not the current link of a known agent")
+        try:
+            await self._take(self._client_id, message)
+        except StoreUnavailableError as error:
+            # What was not stored is not confirmed; the agent sends it again on its next link.
+            log.warning("link.store_unavailable", reason=error.detail)
+            raise _CutOffError("the store is unavailable") from error
+
+    async def _take(self, client_id: ClientId, message: wire.FromAgent) -> None:
+        links = self._links
+        match message:
+            case wire.Report():
+                await self._report(client_id, message)
+            case wire.Events():
+                await self.send(await links.recorder.record(message))
+            case wire.Result():
+                await self._result(message)
+            case wire.Ack():
+                links.app_node.answered(message)
+            case wire.Bye():
+                log.info("agent.left", client_id=client_id, reason=message.reason)
+                await links.dispatcher.agent_is_gone(client_id, "the agent has left")
+                await self._socket.close()
+            case wire.Error():
+                log.warning("agent.error", client_id=client_id, detail=message.detail)
+            case wire.Heartbeat():
+                # Only in answer: an agent that the farm does not hear must not think it is heard.
+                await self.send(wire.Ping(nonce=message.nonce))
+            case wire.Pong() | wire.Hello():
+                pass  # that it came is what counts
+            case _:
+                assert_never(message)
+
+    async def _welcome(self, hello: wire.Hello) -> None:
+        links = self._links
+        if hello.protocol not in _SUPPORTED:
+            await self._refuse("protocol", f"this farm speaks {_SUPPORTED}", retry=False)
+            return
+        now = links.clock()
+        registered = await links.registry.register(
+            convert.client(hello, self._id, now),
+            epoch_name=hello.epoch,
+            highest_token=convert.token(hello.highest_token),
+            now=now,
+        )
+        if isinstance(registered, Denial):
+            await self._refuse(
+                "client_id_in_use", f"another agent named {hello.client_id} is connected"
+            )
+            return
+        client_id = registered.client_id
+        self._client_id = client_id
+        links.may_use(self._token_id, client_id)
+        await self.send(
+            wire.Welcome(
+                epoch_number=registered.epoch,
+                capacity=convert.capacity(registered.capacity),
+                heartbeat_interval_s=links.rules.heartbeat_interval_s,
+                window_s=links.rules.window_s,
+            )
+        )
+        await links.dispatcher.agent_is_back(client_id, hello.epoch, hello.running, self.send)
+        links.app_node.attach(client_id, self._id, self.send)
+        links.dispatcher.wake()
+        log.info(
+            "agent.welcome",
+            client_id=client_id,
+            epoch=registered.epoch,
+            browser=hello.browser,
+            slots=registered.capacity.max_concurrency,
+        )
+
+    async def _refuse(self, reason: str, detail: str, *, retry: bool = True) -> None:
+        log.warning("agent.refused", reason=reason, detail=detail)
+        await self._socket.send_str(
+            wire.Refused(reason=reason, detail=detail, retry=retry).model_dump_json()
+        )
+        await self._socket.close()
+
+    async def _report(self, client_id: ClientId, report: wire.Report) -> None:
+        if report.draining:
+            await self._links.registry.set_draining(client_id)
+        gone = await self._links.registry.report(
+            client_id,
+            self._id,
+            epoch=report.epoch_number,
+            number=report.number,
+            windows=convert.windows(report),
+            contexts=convert.contexts(report),
+            now=self._links.clock(),
+        )
+        if not isinstance(gone, Denial):
+            self._links.dispatcher.context_is_gone(gone)
+
+    async def _result(self, result: wire.Result) -> None:
+        if self._links.app_node.answered(result):
+            return
+        attempt_id = result.attempt_id
+        if attempt_id is None or await self._links.dispatcher.attempt_is_over(attempt_id):
+            await self.send(wire.Stored(command_id=result.command_id, refused=True, done=True))
+
+    async def _gone(self) -> None:
+        if self._client_id is None:
+            return
+        self._links.app_node.detach(self._client_id, self._id)
+        if await self._links.registry.unlink(self._client_id, self._id, now=self._links.clock()):
+            log.info("agent.link_closed", client_id=self._client_id)
+            await self._links.dispatcher.link_closed(self._client_id)
+
+
+class _CutOffError(Exception):
+    """The link is to be closed; the agent dials again."""

@@ -1,0 +1,340 @@
+"""One attempt from its start to the job's next state. Each runs as one task of the dispatcher."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from farm.clock import Clock
+from farm.core import retry
+from farm.core.job_states import AttemptState, JobState
+from farm.core.model import Instant
+from farm.core.retry import Budget, Doubt, EffectMark, Ending
+from farm.errors import ClientAbsentError, StaleAssignmentError
+from farm.jobs.feed import JobFeed
+from farm.jobs.files import JobSpec, to_plan
+from farm.jobs.live import LiveAttempt, LiveAttempts
+from farm.manager.delivery import AppNode, SentCommand
+from farm.manager.handle import ContextHandle
+from farm.protocol import messages as wire
+from farm.protocol.failures import PERMANENT, Failure, Reason
+from farm.protocol.plan import Egress
+from farm.stores.ports import Ledger
+from farm.stores.records import Attempt, Finish, Job
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+_LOST_REASONS = frozenset({Reason.BROWSER_LOST, Reason.AGENT_LOST, Reason.DRAINED})
+_BACKSTOP_S = 60.0
+"""The agent keeps the job's clock; this long after it the farm asks once more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRules:
+    """What attempts are held to."""
+
+    egress: Egress
+    renew_interval_s: float
+    retry_initial_s: float
+    retry_max_s: float
+    max_free_losses: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    state: AttemptState
+    failure: Failure | None
+    transient: bool
+    answered: bool
+    """The agent holds a result that it wants to be told is stored."""
+
+
+class AttemptRunner:
+    """Runs attempts on handles, and finishes them in the ledger."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        app_node: AppNode,
+        live: LiveAttempts,
+        feed: JobFeed,
+        clock: Clock,
+        new_id: Callable[[], str],
+        rules: AttemptRules,
+        on_success: Callable[[], None],
+    ) -> None:
+        self._ledger = ledger
+        self._app_node = app_node
+        self._live = live
+        self._feed = feed
+        self._clock = clock
+        self._new_id = new_id
+        self._rules = rules
+        self._on_success = on_success
+
+    async def run(self, job: Job, spec: JobSpec, handle: ContextHandle) -> Job | None:
+        """Run a new attempt to its end; return the job as it is then, None if it was not queued.
+
+        The handle is released on every path.
+        """
+        try:
+            attempt = await self._start(job, handle)
+            if attempt is None:
+                return None
+            live = self._take_in_hand(attempt, spec)
+            try:
+                end = await self._run_on(handle, job, attempt, spec, live)
+                return await self._finish(job, attempt, live, spec, end)
+            finally:
+                self._live.discard(live)
+        finally:
+            await handle.release()
+
+    async def resume(
+        self, job: Job, attempt: Attempt, spec: JobSpec, handle: ContextHandle | None
+    ) -> Job | None:
+        """Go on with an attempt of an earlier life of the farm that its agent still holds."""
+        live = self._take_in_hand(attempt, spec)
+        live.sent = True
+        try:
+            sent = self._app_node.expect(attempt.client_id, attempt.command_id, outlives_link=True)
+            end = await self._watch(sent, live, handle, spec)
+            return await self._finish(job, attempt, live, spec, end)
+        finally:
+            self._live.discard(live)
+            if handle is not None:
+                await handle.release()
+
+    async def lose(self, job: Job, attempt: Attempt, why: str) -> Job | None:
+        """End an attempt of an earlier life that nobody holds any more."""
+        spec = JobSpec.model_validate(job.spec)
+        return await self._finish(job, attempt, None, spec, _lost(why))
+
+    def _take_in_hand(self, attempt: Attempt, spec: JobSpec) -> LiveAttempt:
+        live = LiveAttempt(
+            job_id=attempt.job_id,
+            attempt_id=attempt.attempt_id,
+            number=attempt.number,
+            command_id=attempt.command_id,
+            client_id=attempt.client_id,
+            token=attempt.token,
+            steps=len(spec.steps),
+        )
+        self._live.add(live)
+        return live
+
+    async def _start(self, job: Job, handle: ContextHandle) -> Attempt | None:
+        held = handle.assignment
+        attempt = await self._ledger.start_attempt(
+            job.job_id,
+            attempt_id=f"att_{self._new_id()}",
+            command_id=f"cmd_{self._new_id()}",
+            client_id=held.client_id,
+            epoch=held.epoch,
+            context_id=held.context_id,
+            token=held.token,
+            now=self._clock(),
+        )
+        if attempt is not None:
+            self._feed.publish(job.job_id)
+        return attempt
+
+    async def _run_on(
+        self, handle: ContextHandle, job: Job, attempt: Attempt, spec: JobSpec, live: LiveAttempt
+    ) -> _End:
+        plan = to_plan(
+            spec,
+            job_id=job.job_id,
+            attempt_id=attempt.attempt_id,
+            attempt_number=attempt.number,
+            egress=self._rules.egress,
+        )
+        try:
+            sent = await handle.send(
+                attempt.command_id, wire.RunPlan(plan=plan), outlives_link=True
+            )
+        except (ClientAbsentError, StaleAssignmentError) as error:
+            return _lost(error.detail)
+        live.sent = True
+        return await self._watch(sent, live, handle, spec)
+
+    async def _watch(
+        self,
+        sent: SentCommand,
+        live: LiveAttempt,
+        handle: ContextHandle | None,
+        spec: JobSpec,
+    ) -> _End:
+        backstop = self._clock() + spec.timeouts.job / 1000 + _BACKSTOP_S
+        told = False
+        try:
+            while True:
+                waits: set[asyncio.Future[object]] = {sent.answer, live.lost}  # type: ignore[arg-type]  # only waited on
+                if not told:
+                    waits.add(live.cancelled)  # type: ignore[arg-type]  # only waited on
+                await asyncio.wait(
+                    waits,
+                    timeout=self._rules.renew_interval_s,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if sent.answer.done():
+                    return _ended(sent.answer.result())
+                if live.lost.done():
+                    return _lost(live.lost.result())
+                if not told and live.cancelled.done():
+                    told = await self._stop(live, "cancelled")
+                elif not told and self._clock() > backstop:
+                    told = await self._stop(live, "timed_out")
+                await _renew(handle)
+        finally:
+            self._app_node.forget(sent)
+
+    async def _stop(self, live: LiveAttempt, reason: str) -> bool:
+        order = wire.Cancel.model_validate({"command_id": live.command_id, "reason": reason})
+        try:
+            await self._app_node.tell(live.client_id, order)
+        except ClientAbsentError:
+            # Asked again after the renewal interval; or the agent is gone for good.
+            await asyncio.sleep(min(1.0, self._rules.renew_interval_s))
+            return False
+        return True
+
+    async def _finish(
+        self, job: Job, attempt: Attempt, live: LiveAttempt | None, spec: JobSpec, end: _End
+    ) -> Job | None:
+        now = self._clock()
+        finish = await self._decide(job, attempt, live, spec, end, now)
+        finished = await self._ledger.finish(finish, now=now)
+        if end.answered and live is not None:
+            await self._confirm(live)
+        self._feed.publish(job.job_id)
+        log.info(
+            "attempt.ended",
+            job_id=job.job_id,
+            attempt_id=attempt.attempt_id,
+            state=end.state.value,
+            job_state=finish.job_state.value,
+            reason=end.failure.reason.value if end.failure else None,
+        )
+        if end.state is AttemptState.SUCCEEDED:
+            self._on_success()
+        return finished
+
+    async def _decide(
+        self,
+        job: Job,
+        attempt: Attempt,
+        live: LiveAttempt | None,
+        spec: JobSpec,
+        end: _End,
+        now: Instant,
+    ) -> Finish:
+        failure = end.failure.model_dump(mode="json", exclude_none=True) if end.failure else None
+        if end.state is AttemptState.SUCCEEDED:
+            return Finish(
+                attempt_id=attempt.attempt_id,
+                attempt_state=end.state,
+                job_state=JobState.SUCCEEDED,
+                failure=None,
+                counts=True,
+                not_before=now,
+                events=(("attempt_ended", {"state": end.state.value}),),
+            )
+        # The ledger is asked anew: the attempt may have begun, the job have been cancelled, since.
+        attempt = await self._ledger.attempt(attempt.attempt_id)
+        job = await self._ledger.job(job.namespace, job.job_id)
+        effects = await self._ledger.effects(job.job_id, attempt_id=attempt.attempt_id)
+        decision = retry.after(
+            Ending(
+                state=end.state,
+                transient=end.transient,
+                began=attempt.began,
+                cancel_requested=job.cancel_requested,
+            ),
+            [EffectMark(once=e.effect == "once", done=e.done_at is not None) for e in effects],
+            Budget(
+                attempts=job.attempts,
+                max_attempts=job.max_attempts,
+                free_losses=job.free_losses,
+                max_free_losses=self._rules.max_free_losses,
+            ),
+            Doubt(spec.on_uncertain),
+        )
+        if failure is not None and live is not None and live.progress is not None:
+            failure = {
+                "step_index": live.progress.step_index,
+                "step": live.progress.step,
+                **failure,
+            }
+        wait_s = retry.delay_s(
+            job.job_id,
+            job.attempts + job.free_losses + 1,
+            initial_s=self._rules.retry_initial_s,
+            max_s=self._rules.retry_max_s,
+        )
+        return Finish(
+            attempt_id=attempt.attempt_id,
+            attempt_state=end.state,
+            job_state=decision.state,
+            failure=failure,
+            counts=decision.counts,
+            not_before=Instant(now + wait_s) if decision.state is JobState.QUEUED else now,
+            events=(
+                (
+                    "attempt_ended",
+                    {"state": end.state.value, "next": decision.why, "failure": failure},
+                ),
+            ),
+        )
+
+    async def _confirm(self, live: LiveAttempt) -> None:
+        try:
+            await self._app_node.tell(
+                live.client_id, wire.Stored(command_id=live.command_id, done=True)
+            )
+        except ClientAbsentError:
+            return  # it sends the result again when it is back, and is told then
+
+
+async def _renew(handle: ContextHandle | None) -> None:
+    if handle is None:
+        return
+    try:
+        await handle.renew()
+    except StaleAssignmentError:
+        # The assignment has ended under the attempt: its agent is gone or has a new browser. What
+        # ends the attempt is its result or the word that it is lost, not this.
+        return
+
+
+def _lost(why: str) -> _End:
+    return _End(
+        state=AttemptState.LOST,
+        failure=Failure(reason=Reason.AGENT_LOST, detail=why),
+        transient=True,
+        answered=False,
+    )
+
+
+def _ended(answer: wire.Ack | wire.Result) -> _End:
+    if isinstance(answer, wire.Ack):
+        understood = answer.refused != "not_understood"
+        return _End(
+            state=AttemptState.LOST if understood else AttemptState.FAILED,
+            failure=Failure(
+                reason=Reason.AGENT_LOST if understood else Reason.INTERNAL,
+                detail=f"the agent refused the job: {answer.refused} {answer.detail}".strip(),
+            ),
+            transient=understood,
+            answered=False,
+        )
+    failure = answer.failure
+    state = AttemptState(answer.outcome)
+    if failure is not None and failure.reason in _LOST_REASONS:
+        state = AttemptState.LOST
+    # A new attempt may only start when the old page is gone; the agent closes it before it says
+    # so, and one that could not is not tried again.
+    transient = failure is not None and failure.reason not in PERMANENT and answer.page_gone
+    return _End(state=state, failure=failure, transient=transient, answered=True)

@@ -1,0 +1,322 @@
+"""Hands queued jobs to workers, and takes up what earlier lives of the farm and agents left."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from farm.clock import Clock
+from farm.core.decide import Verdict
+from farm.core.job_states import AttemptState
+from farm.core.model import Assignment, ClientId, Instant, Token
+from farm.errors import NotFoundError, StoreUnavailableError
+from farm.jobs.attempts import AttemptRunner
+from farm.jobs.feed import JobFeed
+from farm.jobs.files import JobSpec
+from farm.jobs.live import LiveAttempts
+from farm.jobs.placement import options_of, request_for
+from farm.jobs.ports import Progress, Waiting
+from farm.manager.delivery import Send
+from farm.manager.handle import ContextHandle
+from farm.manager.manager import Acquired, Creation, NotAcquired, WorkerContextManager
+from farm.protocol import messages as wire
+from farm.stores.ports import Ledger, Registry
+from farm.stores.records import Attempt, Job
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+_SAFETY_S = 5.0
+"""The longest the dispatcher goes without looking, should a wake be lost."""
+_STORE_PAUSE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoneRule:
+    """When an agent that says nothing is known to have nothing running any more.
+
+    It gives up its work by itself after one window without the farm; see `agent.machine`.
+    """
+
+    after_s: float
+
+
+class JobDispatcher:
+    """Implements `farm.jobs.ports.Dispatcher`; `run` is its life."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        registry: Registry,
+        manager: WorkerContextManager,
+        runner: AttemptRunner,
+        live: LiveAttempts,
+        feed: JobFeed,
+        clock: Clock,
+        gone: GoneRule,
+    ) -> None:
+        self._ledger = ledger
+        self._registry = registry
+        self._manager = manager
+        self._runner = runner
+        self._live = live
+        self._feed = feed
+        self._clock = clock
+        self._gone = gone
+        self._stirred = asyncio.Event()
+        self._placing: set[str] = set()
+        self._waiting: dict[str, Waiting] = {}
+        self._orphans: dict[str, Attempt] = {}
+        self._started_at = Instant(0.0)
+        self._closed_intake = False
+        self._group: asyncio.TaskGroup | None = None
+
+    # farm.jobs.ports.Dispatcher
+
+    def wake(self) -> None:
+        """See `Dispatcher.wake`."""
+        self._stirred.set()
+
+    def cancel(self, job_id: str) -> None:
+        """See `Dispatcher.cancel`."""
+        if live := self._live.of_job(job_id):
+            live.cancel("cancelled")
+
+    def waiting(self, job_id: str) -> Waiting | None:
+        """See `Dispatcher.waiting`."""
+        return self._waiting.get(job_id)
+
+    def progress(self, job_id: str) -> Progress | None:
+        """See `Dispatcher.progress`."""
+        live = self._live.of_job(job_id)
+        return live.progress if live is not None else None
+
+    # What the edges tell it
+
+    async def agent_is_back(
+        self,
+        client_id: ClientId,
+        epoch_name: str,
+        running: Sequence[wire.Running],
+        send: Send,
+    ) -> None:
+        """Compare what an agent says it still has with what the farm believes it has.
+
+        Called at each `hello`, before the agent can be sent anything new; `send` answers it.
+        """
+        listed = {entry.attempt_id: entry for entry in running}
+        for live in self._live.of_client(client_id):
+            if live.sent and live.attempt_id not in listed:
+                live.lose("the agent came back without this attempt")
+        for entry in running:
+            if self._live.get(entry.attempt_id) is None:
+                await self._take_up(epoch_name, entry, send)
+        for attempt in [a for a in self._orphans.values() if a.client_id == client_id]:
+            if attempt.attempt_id not in listed:
+                await self._lose_orphan(attempt, "the agent came back without this attempt")
+
+    async def agent_is_gone(self, client_id: ClientId, why: str) -> None:
+        """Take it that nothing of an agent is left: its attempts are lost, its contexts gone."""
+        snapshot = await self._registry.snapshot(now=self._clock())
+        for client in snapshot.clients:
+            if client.client_id == client_id:
+                await self._registry.remove(client_id, epoch=client.epoch)
+        for live in self._live.of_client(client_id):
+            live.lose(why)
+        for attempt in [a for a in self._orphans.values() if a.client_id == client_id]:
+            await self._lose_orphan(attempt, why)
+
+    async def link_closed(self, client_id: ClientId) -> None:
+        """Say in the history of its jobs that an agent has lost its connection."""
+        for live in self._live.of_client(client_id):
+            await self._ledger.add_event(
+                live.job_id,
+                "agent_link_closed",
+                {"agent": client_id},
+                attempt_id=live.attempt_id,
+                now=self._clock(),
+            )
+            self._feed.publish(live.job_id)
+
+    def context_is_gone(self, ended: Sequence[Assignment]) -> None:
+        """A report no longer has these contexts: what ran on them is dead."""
+        for assignment in ended:
+            live = self._live.of_job(assignment.task_id)
+            if live is not None and live.token == assignment.token:
+                live.lose("the tab is gone from its agent's report")
+
+    async def attempt_is_over(self, attempt_id: str) -> bool:
+        """Tell whether the farm waits for nothing more of this attempt."""
+        if self._live.get(attempt_id) is not None or attempt_id in self._orphans:
+            return False
+        try:
+            return (await self._ledger.attempt(attempt_id)).state is not AttemptState.RUNNING
+        except NotFoundError:
+            return True
+
+    def close_intake(self) -> None:
+        """Start nothing more; what runs goes on."""
+        self._closed_intake = True
+
+    async def sweep_gone(self) -> None:
+        """Give up agents that have said nothing for so long that nothing of theirs can run."""
+        now = self._clock()
+        for client in (await self._registry.snapshot(now=now)).clients:
+            if now - client.seen_at > self._gone.after_s:
+                log.warning("agent.gone", client_id=client.client_id)
+                await self.agent_is_gone(client.client_id, "the agent has gone silent")
+        if now - self._started_at > self._gone.after_s:
+            for attempt in list(self._orphans.values()):
+                await self._lose_orphan(attempt, "its agent did not come back")
+
+    # The loop
+
+    async def run(self) -> None:
+        """Place jobs until cancelled; what runs then is left to be taken up again."""
+        self._started_at = self._clock()
+        self._orphans = {a.attempt_id: a for a in await self._ledger.running_attempts()}
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            while True:
+                try:
+                    await self._turn(group)
+                except StoreUnavailableError as error:
+                    log.warning("dispatch.skipped", reason=error.detail)
+                    await asyncio.sleep(_STORE_PAUSE_S)
+
+    async def _turn(self, group: asyncio.TaskGroup) -> None:
+        """Place what can be placed, then wait for a reason to look again."""
+        self._stirred.clear()
+        generation = self._registry.generation()
+        blocked = await self._place_all(group)
+        timeout_s = _SAFETY_S
+        next_start = await self._ledger.next_start(now=self._clock())
+        if next_start is not None:
+            timeout_s = min(timeout_s, max(0.0, next_start - self._clock()))
+        await self._wait(generation if blocked else None, timeout_s)
+
+    async def _place_all(self, group: asyncio.TaskGroup) -> bool:
+        """Place jobs until none is left that anybody can take; tell whether some had to stay."""
+        if self._closed_intake:
+            return False
+        missed: set[str] = set()
+        while True:
+            job = await self._ledger.next_queued(
+                now=self._clock(),
+                without_keys=frozenset(missed),
+                without_jobs=frozenset(self._placing),
+            )
+            if job is None:
+                return bool(missed)
+            if not await self._place(group, job):
+                missed.add(job.match_key)
+
+    async def _place(self, group: asyncio.TaskGroup, job: Job) -> bool:
+        spec = JobSpec.model_validate(job.spec)
+        request = request_for(job.job_id, job.namespace, spec)
+        begun = await self._manager.begin(request, options=options_of(spec))
+        if isinstance(begun, NotAcquired):
+            self._explain(job, begun.verdict)
+            return False
+        self._placing.add(job.job_id)
+        self._waiting.pop(job.job_id, None)
+        group.create_task(self._carry(job, spec, begun), name=f"job {job.job_id}")
+        return True
+
+    async def _carry(self, job: Job, spec: JobSpec, begun: Acquired | Creation) -> None:
+        try:
+            if isinstance(begun, Creation):
+                outcome = await self._manager.complete(begun)
+                if isinstance(outcome, NotAcquired):
+                    self._explain(job, outcome.verdict)
+                    return
+            else:
+                outcome = begun
+            await self._runner.run(job, spec, outcome.handle)
+        finally:
+            self._placing.discard(job.job_id)
+            self.wake()
+
+    async def _wait(self, generation: int | None, timeout_s: float) -> None:
+        """Wait for a wake, for a change of the registry where `generation` is given, or time."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                if generation is None:
+                    await self._stirred.wait()
+                else:
+                    await self._first_of(generation)
+        except TimeoutError:
+            return
+
+    async def _first_of(self, generation: int) -> None:
+        async with asyncio.TaskGroup() as group:
+            changed = group.create_task(self._registry.changed_since(generation), name="changed")
+            stirred = group.create_task(self._stirred.wait(), name="stirred")
+            await asyncio.wait({changed, stirred}, return_when=asyncio.FIRST_COMPLETED)
+            changed.cancel()
+            stirred.cancel()
+
+    def _explain(self, job: Job, verdict: Verdict) -> None:
+        reasons = sorted({reason.value for reason in verdict.clients.values()})
+        self._waiting[job.job_id] = Waiting(
+            reason=verdict.reason.value if verdict.reason is not None else "no_agent",
+            remedy=verdict.remedy,
+            detail=f"{len(verdict.clients)} agents looked at: {', '.join(reasons) or 'none'}",
+        )
+
+    # Attempts of earlier lives
+
+    async def _take_up(self, epoch_name: str, entry: wire.Running, send: Send) -> None:
+        token = Token(store_epoch=entry.token.store_epoch, counter=entry.token.counter)
+        attempt = self._orphans.pop(entry.attempt_id, None)
+        if attempt is None or attempt.token != token or self._group is None:
+            await send(wire.Stored(command_id=entry.command_id, refused=True, done=True))
+            return
+        job = await self._job_of(attempt)
+        handle = await self._restore(job, attempt, alive=entry.epoch == epoch_name)
+        spec = JobSpec.model_validate(job.spec)
+        log.info("attempt.taken_up", job_id=job.job_id, attempt_id=attempt.attempt_id)
+        self._group.create_task(
+            self._resume(job, attempt, spec, handle), name=f"job {job.job_id} again"
+        )
+        # The task must be watching before the agent's next frame is read.
+        await asyncio.sleep(0)
+
+    async def _resume(
+        self, job: Job, attempt: Attempt, spec: JobSpec, handle: ContextHandle | None
+    ) -> None:
+        try:
+            await self._runner.resume(job, attempt, spec, handle)
+        finally:
+            self.wake()
+
+    async def _restore(self, job: Job, attempt: Attempt, *, alive: bool) -> ContextHandle | None:
+        """Hold the context again; None where its browser has gone and only a result is due."""
+        if not alive:
+            return None
+        now = self._clock()
+        assignment = Assignment(
+            namespace=job.namespace,
+            client_id=attempt.client_id,
+            epoch=attempt.epoch,
+            context_id=attempt.context_id,
+            task_id=request_for(
+                job.job_id, job.namespace, JobSpec.model_validate(job.spec)
+            ).task_id,
+            token=attempt.token,
+            since=attempt.started_at,
+            renewed_at=now,
+            expires_at=Instant(now + self._gone.after_s),
+        )
+        restored = await self._registry.restore(assignment)
+        return self._manager.handle(assignment) if restored else None
+
+    async def _lose_orphan(self, attempt: Attempt, why: str) -> None:
+        if self._orphans.pop(attempt.attempt_id, None) is None:
+            return
+        await self._runner.lose(await self._job_of(attempt), attempt, why)
+        self.wake()
+
+    async def _job_of(self, attempt: Attempt) -> Job:
+        return await self._ledger.job_of_attempt(attempt.attempt_id)

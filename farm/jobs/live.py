@@ -1,0 +1,82 @@
+"""The attempts this coordinator has in hand, and what their tasks wait for."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from farm.core.model import ClientId, Token
+from farm.jobs.ports import Progress
+from farm.protocol import messages as wire
+
+
+def _future() -> "asyncio.Future[str]":
+    return asyncio.get_running_loop().create_future()
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class LiveAttempt:
+    """One attempt in hand. `lost` and `cancelled` wake the task that watches over it."""
+
+    job_id: str
+    attempt_id: str
+    number: int
+    command_id: str
+    client_id: ClientId
+    token: Token
+    steps: int
+    sent: bool = False
+    """The command has gone out; an agent that does not know of it has lost it."""
+    progress: Progress | None = None
+    lost: asyncio.Future[str] = field(default_factory=_future)
+    cancelled: asyncio.Future[str] = field(default_factory=_future)
+
+    def lose(self, why: str) -> None:
+        """Let its task know that the attempt is dead and will send nothing more."""
+        if not self.lost.done():
+            self.lost.set_result(why)
+
+    def cancel(self, why: str) -> None:
+        """Let its task know that somebody wants it stopped."""
+        if not self.cancelled.done():
+            self.cancelled.set_result(why)
+
+    def follow(self, entries: Iterable[wire.Entry]) -> None:
+        """Remember the step that the agent says it is on."""
+        for entry in entries:
+            if isinstance(entry.event, wire.StepStarted):
+                self.progress = Progress(
+                    step_index=entry.event.index,
+                    step=entry.event.label,
+                    verb=entry.event.verb,
+                    steps=self.steps,
+                )
+
+
+class LiveAttempts:
+    """All of them, by id."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, LiveAttempt] = {}
+
+    def add(self, attempt: LiveAttempt) -> None:
+        """Take one in hand."""
+        self._by_id[attempt.attempt_id] = attempt
+
+    def discard(self, attempt: LiveAttempt) -> None:
+        """Let one go."""
+        self._by_id.pop(attempt.attempt_id, None)
+
+    def get(self, attempt_id: str) -> LiveAttempt | None:
+        """Return one."""
+        return self._by_id.get(attempt_id)
+
+    def of_job(self, job_id: str) -> LiveAttempt | None:
+        """Return the attempt of a job that is in hand."""
+        return next((a for a in self._by_id.values() if a.job_id == job_id), None)
+
+    def of_client(self, client_id: ClientId) -> list[LiveAttempt]:
+        """Return those on one agent."""
+        return [a for a in self._by_id.values() if a.client_id == client_id]
+
+    def __len__(self) -> int:
+        return len(self._by_id)
