@@ -162,6 +162,10 @@ class AgentLink:
             self._client_id, self._id, now=self._links.clock()
         ):
             raise _CutOffError("not the current link of a known agent")
+        if isinstance(message, wire.Heartbeat):
+            # Only in answer: an agent that the farm does not hear must not think it is heard.
+            await self.send(wire.Ping(nonce=message.nonce))
+            return
         try:
             await self._take(self._client_id, message)
         except StoreUnavailableError as error:
@@ -186,10 +190,7 @@ class AgentLink:
                 await self._socket.close()
             case wire.Error():
                 log.warning("agent.error", client_id=client_id, detail=message.detail)
-            case wire.Heartbeat():
-                # Only in answer: an agent that the farm does not hear must not think it is heard.
-                await self.send(wire.Ping(nonce=message.nonce))
-            case wire.Pong() | wire.Hello():
+            case wire.Heartbeat() | wire.Pong() | wire.Hello():
                 pass  # that it came is what counts
             case _:
                 assert_never(message)
