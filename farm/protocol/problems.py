@@ -15,10 +15,9 @@ class Place(BaseModel):
     """RFC 6901 JSON pointer into the body; empty for the body as a whole."""
     detail: str
     suggestion: str | None = None
-    """The nearest thing that would have done, such as a known key."""
+    """The nearest word that would have done, such as a known key."""
     line: int | None = None
     """Counted from 1, where the body was text with lines."""
-    column: int | None = None
 
 
 class Problem(BaseModel):

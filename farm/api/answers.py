@@ -1,0 +1,66 @@
+"""Answers, and what can be read off a request."""
+
+from http import HTTPStatus
+from typing import TypeVar
+
+from aiohttp import ClientPayloadError, web
+from pydantic import BaseModel, ValidationError
+
+from farm.api.errors import invalid
+from farm.errors import InvalidInputError
+
+Body = TypeVar("Body", bound=BaseModel)
+
+
+def answer(
+    body: BaseModel, *, status: HTTPStatus = HTTPStatus.OK, location: str | None = None
+) -> web.Response:
+    """Answer with a model as JSON."""
+    return web.Response(
+        text=body.model_dump_json(by_alias=True),
+        status=status,
+        content_type="application/json",
+        headers={} if location is None else {"Location": location},
+    )
+
+
+async def body_of(request: web.Request, model: type[Body]) -> Body:
+    """Return the JSON body as a model. Raises InvalidInputError, pointing at what is wrong."""
+    try:
+        return model.model_validate_json(await raw_body(request))
+    except ValidationError as error:
+        raise invalid(error) from None
+
+
+async def raw_body(request: web.Request) -> bytes:
+    """Return the body's bytes; over 1 MB it is refused with 413."""
+    try:
+        return await request.read()
+    except ClientPayloadError as error:
+        raise InvalidInputError(f"the body is broken: {error}") from None
+
+
+def number_in_query(
+    request: web.Request, name: str, *, default: float, least: float, most: float
+) -> float:
+    """Return a number of the query within its bounds. Raises InvalidInputError."""
+    text = request.query.get(name)
+    if text is None:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not least <= value <= most:
+        raise InvalidInputError(
+            f"{name} is a number from {least:g} to {most:g}, not {text!r}", parameter=name
+        )
+    return value
+
+
+def whole_in_query(request: web.Request, name: str, *, default: int, least: int, most: int) -> int:
+    """Return a whole number of the query within its bounds. Raises InvalidInputError."""
+    value = number_in_query(request, name, default=default, least=least, most=most)
+    if value != int(value):
+        raise InvalidInputError(f"{name} is a whole number", parameter=name)
+    return int(value)

@@ -1,0 +1,57 @@
+"""What the handlers are given."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from farm.api.auth import TokenBook
+from farm.api.readiness import Readiness
+from farm.api.request_state import PRINCIPAL, Principal
+from farm.clock import Clock
+from farm.core.model import ClientId, Namespace
+from farm.jobs.feed import JobFeed
+from farm.jobs.ports import Dispatcher
+from farm.jobs.service import JobService
+from farm.stores.ports import ArtifactStore, ContextRegistry, Ledger
+
+Owns = Callable[[str, ClientId], bool]
+"""(token_id, client_id) -> whether this token is connected as this agent now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deps:
+    """Everything the API uses of the rest of the farm."""
+
+    ledger: Ledger
+    artifacts: ArtifactStore
+    registry: ContextRegistry
+    jobs: JobService
+    dispatcher: Dispatcher
+    feed: JobFeed
+    tokens: TokenBook
+    owns: Owns
+    readiness: Readiness
+    clock: Clock
+    metrics: CollectorRegistry
+    """Counters and histograms of other rooms, shown beside the API's gauges."""
+    max_artifact_bytes: int
+
+
+DEPS = web.AppKey("deps", Deps)
+
+
+def deps_of(request: web.Request) -> Deps:
+    """Return what the application was built with."""
+    return request.app[DEPS]
+
+
+def principal_of(request: web.Request) -> Principal:
+    """Return who asks; only for routes that are not open."""
+    return request[PRINCIPAL]
+
+
+def namespace_of(request: web.Request) -> Namespace:
+    """Return the namespace of who asks (P16)."""
+    return principal_of(request).namespace

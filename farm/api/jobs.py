@@ -1,0 +1,210 @@
+"""`/v1/jobs`: submit, list, show, cancel, resolve."""
+
+import asyncio
+from http import HTTPStatus
+
+from aiohttp import hdrs, web
+
+from farm.api.answers import answer, body_of, number_in_query, raw_body, whole_in_query
+from farm.api.deps import Deps, deps_of, namespace_of
+from farm.api.routes import Access, Answer, Parameter, Route
+from farm.api.views import job_detail, job_members, job_view
+from farm.api.watching import SAFETY_POLL_S, SLICE_S, gone, history
+from farm.core.job_states import AT_REST, JobState
+from farm.core.model import Namespace
+from farm.errors import InvalidInputError
+from farm.protocol.resources import JobAccepted, JobDetail, JobList, JobView, ResolveBody
+from farm.stores.records import Job
+
+MAX_WAIT_S = 60.0
+MAX_PAGE = 500
+_PARAM = "param."
+
+
+async def submit_job(request: web.Request) -> web.Response:
+    """Accept a job file; 201 with a new job, 200 with the one that was there."""
+    deps = deps_of(request)
+    job, duplicate = await deps.jobs.submit(
+        namespace_of(request),
+        await raw_body(request),
+        request.headers.get(hdrs.CONTENT_TYPE),
+        _params(request),
+        request.headers.get("Idempotency-Key"),
+    )
+    return answer(
+        JobAccepted(**job_members(job, deps.dispatcher), duplicate=duplicate),
+        status=HTTPStatus.OK if duplicate else HTTPStatus.CREATED,
+        location=f"/v1/jobs/{job.job_id}",
+    )
+
+
+async def list_jobs(request: web.Request) -> web.Response:
+    """Return one page of the namespace's jobs, newest first."""
+    deps = deps_of(request)
+    limit = whole_in_query(request, "limit", default=50, least=1, most=MAX_PAGE)
+    found = await deps.ledger.jobs(
+        namespace_of(request),
+        state=_state(request),
+        before=request.query.get("cursor"),
+        limit=limit + 1,
+    )
+    page = found[:limit]
+    return answer(
+        JobList(
+            items=tuple(job_view(job, deps.dispatcher) for job in page),
+            next_cursor=page[-1].job_id if len(found) > limit else None,
+        )
+    )
+
+
+async def show_job(request: web.Request) -> web.Response:
+    """Return one job with its history; with `wait` not before it is at rest."""
+    deps = deps_of(request)
+    wait_s = number_in_query(request, "wait", default=0, least=0, most=MAX_WAIT_S)
+    job = await _job_at_rest(request, deps, wait_s)
+    return answer(
+        job_detail(
+            job,
+            deps.dispatcher,
+            attempts=await deps.ledger.attempts(job.job_id),
+            effects=await deps.ledger.effects(job.job_id),
+            events=[event async for event in history(deps.ledger, job.job_id)],
+        )
+    )
+
+
+async def cancel_job(request: web.Request) -> web.Response:
+    """Cancel a queued job at once, ask a running one to stop."""
+    deps = deps_of(request)
+    job = await deps.jobs.cancel(namespace_of(request), _id(request))
+    return answer(job_view(job, deps.dispatcher))
+
+
+async def resolve_job(request: web.Request) -> web.Response:
+    """Decide what an uncertain job is."""
+    deps = deps_of(request)
+    body = await body_of(request, ResolveBody)
+    job = await deps.jobs.resolve(namespace_of(request), _id(request), body.as_)
+    return answer(job_view(job, deps.dispatcher))
+
+
+async def _job_at_rest(request: web.Request, deps: Deps, wait_s: float) -> Job:
+    """Read a job, and again on every change until it is at rest or the time is over (P7)."""
+    namespace: Namespace = namespace_of(request)
+    loop = asyncio.get_running_loop()
+    until = loop.time() + wait_s
+    with deps.feed.subscribe(_id(request)) as watcher:
+        while True:
+            generation = watcher.generation()
+            job = await deps.ledger.job(namespace, _id(request))
+            poll_at = min(until, loop.time() + SAFETY_POLL_S)
+            while job.state not in AT_REST and (left := poll_at - loop.time()) > 0:
+                if gone(request) or deps.feed.closed:
+                    return job
+                if await watcher.changed_since(generation, within_s=min(left, SLICE_S)):
+                    break
+            if job.state in AT_REST or loop.time() >= until:
+                return job
+
+
+def _id(request: web.Request) -> str:
+    return request.match_info["job_id"]
+
+
+def _params(request: web.Request) -> dict[str, str]:
+    params: dict[str, str] = {}
+    for key, value in request.query.items():
+        name = key.removeprefix(_PARAM)
+        if name == key or not name:
+            raise InvalidInputError(
+                f"the query has {key!r}; a parameter is given as {_PARAM}<name>=<value>",
+                parameter=key,
+            )
+        if name in params:
+            raise InvalidInputError(f"the parameter {name!r} is given twice", parameter=key)
+        params[name] = value
+    return params
+
+
+def _state(request: web.Request) -> JobState | None:
+    text = request.query.get("state")
+    if text is None:
+        return None
+    try:
+        return JobState(text)
+    except ValueError:
+        known = ", ".join(JobState)
+        raise InvalidInputError(
+            f"state is one of {known}, not {text!r}", parameter="state"
+        ) from None
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/jobs",
+        handler=submit_job,
+        summary="Submit a job",
+        access=Access.ADMIN,
+        parameters=(
+            Parameter(name="param.{name}", description="A value for one of the job's params."),
+            Parameter(
+                name="Idempotency-Key",
+                where="header",
+                description="The same as the body's idempotency_key.",
+            ),
+        ),
+        takes_body=True,
+        body_media_types=("application/yaml", "application/json"),
+        answers=(
+            Answer(status=HTTPStatus.CREATED, description="Accepted.", model=JobAccepted),
+            Answer(description="It was there already.", model=JobAccepted),
+        ),
+    ),
+    Route(
+        method="GET",
+        path="/v1/jobs",
+        handler=list_jobs,
+        summary="List jobs, newest first",
+        access=Access.ADMIN,
+        parameters=(
+            Parameter(name="state", description="Only jobs in this state."),
+            Parameter(name="limit", description="At most so many, up to 500.", type="integer"),
+            Parameter(name="cursor", description="The next_cursor of the page before."),
+        ),
+        answers=(Answer(model=JobList),),
+    ),
+    Route(
+        method="GET",
+        path="/v1/jobs/{job_id}",
+        handler=show_job,
+        summary="Show a job with its history",
+        access=Access.ADMIN,
+        parameters=(
+            Parameter(
+                name="wait",
+                description="Seconds, up to 60: answer once the job is at rest, or after that.",
+                type="number",
+            ),
+        ),
+        answers=(Answer(model=JobDetail),),
+    ),
+    Route(
+        method="POST",
+        path="/v1/jobs/{job_id}/cancel",
+        handler=cancel_job,
+        summary="Cancel a job",
+        access=Access.ADMIN,
+        answers=(Answer(model=JobView),),
+    ),
+    Route(
+        method="POST",
+        path="/v1/jobs/{job_id}/resolve",
+        handler=resolve_job,
+        summary="Decide an uncertain job",
+        access=Access.ADMIN,
+        takes_body=True,
+        body=ResolveBody,
+        answers=(Answer(model=JobView),),
+    ),
+)

@@ -1,0 +1,93 @@
+"""`/metrics`: gauges read at scrape time, beside what other rooms count."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from farm.api.deps import deps_of
+from farm.api.routes import Access, Answer, Route
+from farm.api.views import is_present
+from farm.core.job_states import JobState
+from farm.core.model import ContextState, Snapshot
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class _Gauges(Collector):
+    """The farm at one moment."""
+
+    def __init__(self, jobs: Mapping[JobState, int], snapshot: Snapshot) -> None:
+        self._jobs = jobs
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every gauge; a state that nothing is in is 0, not missing."""
+        yield _by_label(
+            "farm_jobs", "Jobs by state.", "state", {s: self._jobs.get(s, 0) for s in JobState}
+        )
+        clients = self._snapshot.clients
+        present = [client for client in clients if is_present(client, self._snapshot)]
+        yield _by_label(
+            "farm_agents",
+            "Agents by presence.",
+            "presence",
+            {"present": len(present), "absent": len(clients) - len(present)},
+        )
+        states = Counter(c.state for client in present for c in client.contexts.values())
+        yield _by_label(
+            "farm_contexts",
+            "Contexts of present agents by state.",
+            "state",
+            {s: states[s] for s in ContextState},
+        )
+        yield GaugeMetricFamily(
+            "farm_windows",
+            "Windows of present agents.",
+            value=sum(len(client.windows) for client in present),
+        )
+        yield GaugeMetricFamily(
+            "farm_slots",
+            "What present agents may hold at once.",
+            value=sum(client.capacity.max_concurrency or 0 for client in present),
+        )
+        yield GaugeMetricFamily(
+            "farm_slots_used",
+            "What they hold.",
+            value=sum(client.used_slots() for client in present),
+        )
+
+
+def _by_label(
+    name: str, documentation: str, label: str, values: Mapping[str, int]
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, documentation, labels=[label])
+    for value, count in values.items():
+        family.add_metric([str(value)], count)
+    return family
+
+
+async def metrics(request: web.Request) -> web.Response:
+    """Read the gauges and return everything in Prometheus' text form."""
+    deps = deps_of(request)
+    gauges = CollectorRegistry(auto_describe=False)
+    gauges.register(
+        _Gauges(await deps.ledger.counts(), await deps.registry.snapshot(now=deps.clock()))
+    )
+    body = generate_latest(gauges) + generate_latest(deps.metrics)
+    return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/metrics",
+        handler=metrics,
+        summary="Metrics for Prometheus",
+        access=Access.ADMIN,
+        answers=(Answer(description="In Prometheus' text form.", media_types=("text/plain",)),),
+    ),
+)

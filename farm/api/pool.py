@@ -1,0 +1,133 @@
+"""`/v1/agents`, `/v1/workers` and `/v1/windows`: what there is, as the registry has it now."""
+
+from collections.abc import Mapping
+
+from aiohttp import web
+
+from farm.api.answers import answer
+from farm.api.deps import Deps, deps_of, namespace_of
+from farm.api.routes import Access, Answer, Route
+from farm.api.views import agent_view, moment, progress_view, window_view, worker_view
+from farm.core.model import Assignment, Client, ClientId, ContextId, Namespace, Snapshot, Token
+from farm.errors import NotFoundError
+from farm.protocol.resources import (
+    AgentList,
+    AssignmentView,
+    WindowList,
+    WorkerList,
+    WorkerView,
+)
+from farm.stores.records import Attempt
+
+Held = tuple[ClientId, ContextId, Token]
+
+
+async def list_agents(request: web.Request) -> web.Response:
+    """Return the agents that serve the namespace."""
+    snapshot, clients = await _clients(request)
+    return answer(AgentList(items=tuple(agent_view(client, snapshot) for client in clients)))
+
+
+async def list_workers(request: web.Request) -> web.Response:
+    """Return the contexts the namespace may use or uses, and what they are lent to."""
+    deps, namespace = deps_of(request), namespace_of(request)
+    _, clients = await _clients(request)
+    attempts: Mapping[Held, Attempt] = {
+        (attempt.client_id, attempt.context_id, attempt.token): attempt
+        for attempt in await deps.ledger.running_attempts()
+    }
+    workers: list[WorkerView] = []
+    for client in clients:
+        for context in client.contexts.values():
+            assignment = client.assignments.get(context.context_id)
+            if assignment is not None and assignment.namespace != namespace:
+                continue
+            label: str = context.context_id
+            lent = None
+            if assignment is not None:
+                label, lent = await _lent(deps, assignment, attempts, label)
+            workers.append(worker_view(client, context, label=label, assignment=lent))
+    return answer(WorkerList(items=tuple(workers)))
+
+
+async def list_windows(request: web.Request) -> web.Response:
+    """Return the browser windows that hold nothing of another namespace."""
+    namespace = namespace_of(request)
+    _, clients = await _clients(request)
+    return answer(
+        WindowList(
+            items=tuple(
+                window_view(client, window)
+                for client in clients
+                for window in client.windows.values()
+                if window.window_id not in _foreign_windows(client, namespace)
+            )
+        )
+    )
+
+
+def _foreign_windows(client: Client, namespace: Namespace) -> frozenset[str | None]:
+    """Return the windows with a tab lent to another namespace (P16)."""
+    return frozenset(
+        client.contexts[assignment.context_id].window_id
+        for assignment in client.assignments.values()
+        if assignment.namespace != namespace and assignment.context_id in client.contexts
+    )
+
+
+async def _clients(request: web.Request) -> tuple[Snapshot, tuple[Client, ...]]:
+    deps, namespace = deps_of(request), namespace_of(request)
+    snapshot = await deps.registry.snapshot(now=deps.clock())
+    return snapshot, tuple(c for c in snapshot.clients if namespace in c.namespaces)
+
+
+async def _lent(
+    deps: Deps, assignment: Assignment, attempts: Mapping[Held, Attempt], label: str
+) -> tuple[str, AssignmentView]:
+    """Return (label, view) of an assignment, with its job where it is a job's attempt."""
+    attempt = attempts.get((assignment.client_id, assignment.context_id, assignment.token))
+    name = progress = None
+    if attempt is not None:
+        progress = deps.dispatcher.progress(attempt.job_id)
+        label = (progress.worker if progress is not None else None) or label
+        try:
+            name = (await deps.ledger.job(assignment.namespace, attempt.job_id)).name
+        except NotFoundError:
+            attempt = None
+    return label, AssignmentView(
+        task_id=assignment.task_id,
+        since=moment(assignment.since),
+        expires_at=moment(assignment.expires_at),
+        job_id=None if attempt is None else attempt.job_id,
+        job=name,
+        attempt=None if attempt is None else attempt.number,
+        progress=progress_view(progress),
+    )
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/agents",
+        handler=list_agents,
+        summary="List the agents",
+        access=Access.ADMIN,
+        answers=(Answer(model=AgentList),),
+    ),
+    Route(
+        method="GET",
+        path="/v1/workers",
+        handler=list_workers,
+        summary="List the contexts and what they are lent to",
+        access=Access.ADMIN,
+        answers=(Answer(model=WorkerList),),
+    ),
+    Route(
+        method="GET",
+        path="/v1/windows",
+        handler=list_windows,
+        summary="List the browser windows",
+        access=Access.ADMIN,
+        answers=(Answer(model=WindowList),),
+    ),
+)

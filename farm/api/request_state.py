@@ -1,0 +1,24 @@
+"""What the middlewares leave on a request for those further in."""
+
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from farm.core.model import Namespace
+
+REQUEST_ID = web.RequestKey("request_id", str)
+PREPARED = web.RequestKey("prepared", bool)
+"""The answer's head has been sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """Who asks: the bearer of a token."""
+
+    token_id: str
+    scope: str
+    """`admin` or `agent`."""
+    namespace: Namespace
+
+
+PRINCIPAL = web.RequestKey("principal", Principal)

@@ -1,0 +1,109 @@
+"""`PUT /v1/attempts/{id}/artifacts/{name}`: how agents hand in files."""
+
+import re
+
+from aiohttp import ClientPayloadError, hdrs, web
+
+from farm.api.answers import answer
+from farm.api.deps import Deps, deps_of, principal_of
+from farm.api.routes import Access, Answer, Parameter, Route
+from farm.core.job_states import AttemptState
+from farm.core.model import Token
+from farm.errors import (
+    ForbiddenError,
+    InvalidInputError,
+    NotFoundError,
+    StaleAssignmentError,
+    TooLargeError,
+)
+from farm.jobs.naming import media_type, safe_name
+from farm.protocol.resources import ArtifactStored
+from farm.stores.records import Artifact, Attempt
+
+TOKEN_HEADER = "X-Tabfarm-Token"  # noqa: S105 - a header's name
+_TOKEN = re.compile(r"(\d{1,18})\.(\d{1,18})", re.ASCII)
+_CHUNK = 64 * 1024
+
+
+async def put_artifact(request: web.Request) -> web.Response:
+    """Keep a file of an attempt that runs on an agent of this token, under its lease (P8)."""
+    deps = deps_of(request)
+    token = _token(request)
+    attempt = await _own_attempt(request, deps)
+    if attempt.token != token or attempt.state is not AttemptState.RUNNING:
+        raise StaleAssignmentError("the attempt has ended")
+    if (request.content_length or 0) > deps.max_artifact_bytes:
+        raise TooLargeError(
+            f"an artifact has at most {deps.max_artifact_bytes} bytes",
+            max_bytes=deps.max_artifact_bytes,
+        )
+    key, size, sha256 = await _keep(request, deps, attempt)
+    artifact = Artifact(
+        job_id=attempt.job_id,
+        attempt_id=attempt.attempt_id,
+        name=safe_name(request.match_info["name"]),
+        size=size,
+        sha256=sha256,
+        media_type=media_type(request.headers.get(hdrs.CONTENT_TYPE)),
+        key=key,
+        created_at=deps.clock(),
+    )
+    kept = await deps.ledger.add_artifact(artifact, token)
+    if kept is None:
+        raise StaleAssignmentError("the attempt ended while the file was sent")
+    deps.feed.publish(attempt.job_id)
+    return answer(ArtifactStored(name=kept.name))
+
+
+async def _own_attempt(request: web.Request, deps: Deps) -> Attempt:
+    """Return the attempt; whether another's exists is not told."""
+    refused = ForbiddenError("this is no attempt of an agent that this token is connected as")
+    try:
+        attempt = await deps.ledger.attempt(request.match_info["attempt_id"])
+    except NotFoundError:
+        raise refused from None
+    if not deps.owns(principal_of(request).token_id, attempt.client_id):
+        raise refused
+    return attempt
+
+
+async def _keep(request: web.Request, deps: Deps, attempt: Attempt) -> tuple[str, int, str]:
+    """Write the body to the store as it comes; nothing is left of one that breaks off."""
+    async with deps.artifacts.create(attempt.job_id) as file:
+        try:
+            async for chunk in request.content.iter_chunked(_CHUNK):
+                await file.write(chunk)
+        except ClientPayloadError as error:
+            raise InvalidInputError(f"the body is broken: {error}") from None
+        return await file.commit()
+
+
+def _token(request: web.Request) -> Token:
+    match = _TOKEN.fullmatch(request.headers.get(TOKEN_HEADER, ""))
+    if match is None:
+        raise InvalidInputError(
+            f"{TOKEN_HEADER} is the fencing token as <store epoch>.<counter>", header=TOKEN_HEADER
+        )
+    return Token(store_epoch=int(match[1]), counter=int(match[2]))
+
+
+ROUTES = (
+    Route(
+        method="PUT",
+        path="/v1/attempts/{attempt_id}/artifacts/{name}",
+        handler=put_artifact,
+        summary="Hand in a file of a running attempt",
+        access=Access.AGENT,
+        parameters=(
+            Parameter(
+                name=TOKEN_HEADER,
+                where="header",
+                required=True,
+                description="The fencing token of the assignment: <store epoch>.<counter>.",
+            ),
+        ),
+        takes_body=True,
+        body_media_types=("application/octet-stream",),
+        answers=(Answer(description="Kept, under this name.", model=ArtifactStored),),
+    ),
+)

@@ -1,0 +1,250 @@
+"""Records of the ledger and values of the registry, as the bodies the API gives."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from farm.core.job_states import AT_REST, JobState
+from farm.core.model import Client, Context, Instant, Snapshot, Window
+from farm.jobs.ports import Dispatcher, Progress
+from farm.protocol.failures import Failure
+from farm.protocol.resources import (
+    AgentView,
+    ArtifactView,
+    AssignmentView,
+    AttemptView,
+    CapacityView,
+    EffectView,
+    EventView,
+    JobDetail,
+    JobView,
+    ProgressView,
+    StepTiming,
+    WaitingView,
+    WindowView,
+    WorkerView,
+)
+from farm.stores.records import Artifact, Attempt, Effect, Job, JobEvent
+
+
+def moment(instant: Instant) -> datetime:
+    """Return an instant as a date and time in UTC."""
+    return datetime.fromtimestamp(instant, UTC)
+
+
+def _maybe(instant: Instant | None) -> datetime | None:
+    return None if instant is None else moment(instant)
+
+
+def _failure(failure: Mapping[str, Any] | None) -> Failure | None:
+    return None if failure is None else Failure.model_validate(failure)
+
+
+def progress_view(progress: Progress | None) -> ProgressView | None:
+    """Convert what a dispatcher says of a running job."""
+    if progress is None:
+        return None
+    return ProgressView(
+        step_index=progress.step_index,
+        step=progress.step,
+        verb=progress.verb,
+        steps=progress.steps,
+    )
+
+
+def _waiting_view(job: Job, dispatcher: Dispatcher) -> WaitingView | None:
+    waiting = dispatcher.waiting(job.job_id) if job.state is JobState.QUEUED else None
+    if waiting is None:
+        return None
+    return WaitingView(reason=waiting.reason, remedy=waiting.remedy, detail=waiting.detail)
+
+
+def job_members(job: Job, dispatcher: Dispatcher) -> dict[str, Any]:
+    """Return the members every view of a job has."""
+    at_rest = job.state in AT_REST
+    return {
+        "id": job.job_id,
+        "name": job.name,
+        "namespace": job.namespace,
+        "state": job.state.value,
+        "at_rest": at_rest,
+        "attempts": job.attempts,
+        "max_attempts": job.max_attempts,
+        "cancel_requested": job.cancel_requested,
+        "idempotency_key": job.idempotency_key,
+        "failure": _failure(job.failure),
+        "created_at": moment(job.created_at),
+        "not_before": moment(job.not_before) if job.not_before > job.created_at else None,
+        "started_at": _maybe(job.started_at),
+        "finished_at": _maybe(job.finished_at),
+        "item_count": job.item_count,
+        "artifact_count": job.artifact_count,
+        "waiting": _waiting_view(job, dispatcher),
+        "progress": None if at_rest else progress_view(dispatcher.progress(job.job_id)),
+    }
+
+
+def job_view(job: Job, dispatcher: Dispatcher) -> JobView:
+    """Convert a job for a list."""
+    return JobView(**job_members(job, dispatcher))
+
+
+def job_detail(
+    job: Job,
+    dispatcher: Dispatcher,
+    *,
+    attempts: Sequence[Attempt],
+    effects: Sequence[Effect],
+    events: Sequence[JobEvent],
+) -> JobDetail:
+    """Convert a job with its history."""
+    return JobDetail(
+        **job_members(job, dispatcher),
+        history=tuple(
+            attempt_view(a, [e for e in events if e.attempt_id == a.attempt_id]) for a in attempts
+        ),
+        effects=tuple(effect_view(effect) for effect in effects),
+    )
+
+
+def attempt_view(attempt: Attempt, events: Iterable[JobEvent]) -> AttemptView:
+    """Convert an attempt; window and steps are read off its events."""
+    window: str | None = None
+    steps: dict[int, StepTiming] = {}
+    for event in events:
+        match event.type:
+            case "started":
+                window = event.data.get("window_id")
+            case "step_started":
+                steps[event.data["index"]] = _begun(event)
+            case "step_ended" if event.data["index"] in steps:
+                steps[event.data["index"]] = _ended(steps[event.data["index"]], event)
+            case _:
+                pass
+    return AttemptView(
+        id=attempt.attempt_id,
+        number=attempt.number,
+        state=attempt.state.value,
+        agent=attempt.client_id,
+        window=window,
+        context=attempt.context_id,
+        started_at=moment(attempt.started_at),
+        ended_at=_maybe(attempt.ended_at),
+        failure=_failure(attempt.failure),
+        item_count=attempt.item_count,
+        steps=tuple(steps.values()),
+    )
+
+
+def _begun(event: JobEvent) -> StepTiming:
+    return StepTiming(
+        index=event.data["index"],
+        step=event.data["label"],
+        verb=event.data["verb"],
+        started_at=moment(event.at),
+    )
+
+
+def _ended(step: StepTiming, event: JobEvent) -> StepTiming:
+    skipped = _failure(event.data.get("skipped"))
+    return step.model_copy(update={"ms": event.data["ms"], "skipped": skipped})
+
+
+def effect_view(effect: Effect) -> EffectView:
+    """Convert an effect."""
+    return EffectView(
+        id=effect.effect_id,
+        attempt_id=effect.attempt_id,
+        step_index=effect.step_index,
+        effect="idempotent" if effect.effect == "idempotent" else "once",
+        observed=effect.observed,
+        method=effect.method,
+        url=effect.url,
+        begun_at=moment(effect.begun_at),
+        done_at=_maybe(effect.done_at),
+    )
+
+
+def event_view(event: JobEvent) -> EventView:
+    """Convert one line of a job's history."""
+    return EventView(
+        seq=event.seq,
+        type=event.type,
+        at=moment(event.at),
+        attempt_id=event.attempt_id,
+        data=dict(event.data),
+    )
+
+
+def artifact_view(artifact: Artifact) -> ArtifactView:
+    """Convert what is known of a file."""
+    return ArtifactView(
+        name=artifact.name,
+        size=artifact.size,
+        sha256=artifact.sha256,
+        media_type=artifact.media_type,
+        attempt_id=artifact.attempt_id,
+        created_at=moment(artifact.created_at),
+    )
+
+
+def is_present(client: Client, snapshot: Snapshot) -> bool:
+    """Tell whether an agent was heard of lately, on a link that is open (P2)."""
+    heard = snapshot.taken_at - client.seen_at <= snapshot.presence_window_s
+    return client.link is not None and heard
+
+
+def agent_view(client: Client, snapshot: Snapshot) -> AgentView:
+    """Convert an agent."""
+    capacity = client.capacity
+    return AgentView(
+        client_id=client.client_id,
+        client_type=client.client_type.value,
+        present=is_present(client, snapshot),
+        draining=client.draining,
+        epoch=client.epoch,
+        browser=client.browser,
+        namespaces=client.namespaces,
+        metadata=dict(client.metadata),
+        capacity=CapacityView(
+            max_concurrency=capacity.max_concurrency,
+            max_windows=capacity.max_windows,
+            max_tabs_per_window=capacity.max_tabs_per_window,
+            max_flows=capacity.max_flows,
+        ),
+        used_slots=client.used_slots(),
+        windows=len(client.windows),
+        contexts=len(client.contexts),
+        seen_at=moment(client.seen_at),
+    )
+
+
+def worker_view(
+    client: Client, context: Context, *, label: str, assignment: AssignmentView | None
+) -> WorkerView:
+    """Convert a context."""
+    return WorkerView(
+        label=label,
+        context_id=context.context_id,
+        client_id=client.client_id,
+        window_id=context.window_id,
+        owner=context.owner.value,
+        state=context.state.value,
+        clean=context.clean,
+        assignment=assignment,
+    )
+
+
+def window_view(client: Client, window: Window) -> WindowView:
+    """Convert a window."""
+    return WindowView(
+        window_id=window.window_id,
+        client_id=client.client_id,
+        identity=window.identity,
+        owner=window.owner.value,
+        contexts=tuple(
+            context.context_id
+            for context in client.contexts.values()
+            if context.window_id == window.window_id
+        ),
+    )

@@ -1,0 +1,117 @@
+"""What people do with jobs: submit, cancel, decide."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Literal
+
+import structlog
+
+from farm.clock import Clock
+from farm.core.job_states import JobState
+from farm.core.model import Namespace
+from farm.errors import InvalidInputError
+from farm.jobs.feed import JobFeed
+from farm.jobs.files import canonical_hash, match_key, parse
+from farm.jobs.ids import JobIds
+from farm.jobs.ports import Dispatcher
+from farm.stores.ports import Ledger
+from farm.stores.records import Job, NewJob
+
+log = structlog.get_logger(__name__)
+
+Decision = Literal["succeeded", "failed", "retry"]
+
+_DECIDED: Mapping[Decision, JobState] = {
+    "succeeded": JobState.SUCCEEDED,
+    "failed": JobState.FAILED,
+    "retry": JobState.QUEUED,
+}
+
+
+class JobService:
+    """Writes to the ledger first; only then do the dispatcher and the watchers hear of it."""
+
+    def __init__(self, ledger: Ledger, dispatcher: Dispatcher, feed: JobFeed, clock: Clock) -> None:
+        self._ledger = ledger
+        self._dispatcher = dispatcher
+        self._feed = feed
+        self._clock = clock
+        self._ids = JobIds()
+
+    async def submit(
+        self,
+        namespace: Namespace,
+        body: bytes,
+        content_type: str | None,
+        params: Mapping[str, str],
+        idempotency_key: str | None,
+    ) -> tuple[Job, bool]:
+        """Accept a job file durably; return (job, duplicate).
+
+        Raises:
+            InvalidInputError: If the file cannot be accepted; `problems` points at the places.
+            TooLargeError: If it is over the limit.
+            ConflictError: If the idempotency key was used with another body.
+        """
+        # A large file takes its time to check, and the agents' heartbeats must not wait for that.
+        spec = await asyncio.to_thread(parse, body, content_type, params)
+        key = _one_key(idempotency_key, spec.idempotency_key)
+        now = self._clock()
+        job, duplicate = await self._ledger.accept(
+            NewJob(
+                job_id=self._ids.next(now),
+                namespace=namespace,
+                name=spec.name,
+                spec=spec.model_dump(mode="json", by_alias=True),
+                body_hash=canonical_hash(spec),
+                idempotency_key=key,
+                match_key=match_key(spec),
+                max_attempts=spec.retry.max_attempts,
+            ),
+            now=now,
+        )
+        if not duplicate:
+            log.info("job.accepted", job_id=job.job_id, namespace=namespace, name=job.name)
+            self._dispatcher.wake()
+        return job, duplicate
+
+    async def cancel(self, namespace: Namespace, job_id: str) -> Job:
+        """Cancel a queued job at once, ask a running one to stop.
+
+        Raises:
+            NotFoundError: If there is no such job.
+            ConflictError: If it has ended in another way.
+        """
+        job = await self._ledger.request_cancel(namespace, job_id, now=self._clock())
+        log.info("job.cancel_requested", job_id=job_id, state=job.state)
+        if job.state is JobState.CANCELLING:
+            self._dispatcher.cancel(job_id)
+        self._feed.publish(job_id)
+        return job
+
+    async def resolve(self, namespace: Namespace, job_id: str, decision: Decision) -> Job:
+        """Decide what an uncertain job is.
+
+        Raises:
+            NotFoundError: If there is no such job.
+            ConflictError: If it is not uncertain.
+        """
+        to = _DECIDED[decision]
+        job = await self._ledger.resolve(namespace, job_id, to, now=self._clock())
+        log.info("job.resolved", job_id=job_id, state=job.state)
+        if to is JobState.QUEUED:
+            self._dispatcher.wake()
+        self._feed.publish(job_id)
+        return job
+
+
+def _one_key(asked: str | None, written: str | None) -> str | None:
+    """Return the idempotency key, which the request and the file may both give."""
+    if asked is not None and not 1 <= len(asked) <= 200:
+        raise InvalidInputError("an idempotency key has 1 to 200 characters")
+    if None not in (asked, written) and asked != written:
+        raise InvalidInputError(
+            "the Idempotency-Key header and the body's idempotency_key differ",
+            problems=({"pointer": "/idempotency_key", "detail": "differs from the header's"},),
+        )
+    return written if asked is None else asked
