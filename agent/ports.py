@@ -5,22 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from farm.protocol.failures import Failure
+from agent.machine.events import BrowserLost, Outcome, TabCrashed, TabGone, WindowGone
 from farm.protocol.messages import AttemptEvent, FromAgent, ToAgent
 from farm.protocol.plan import BrowserOptions, Plan
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """How a run ended.
-
-    `page_gone`: the tab it ran on is closed, with its window if that was the window's only tab.
-    """
-
-    outcome: str
-    """`succeeded`, `failed`, `cancelled` or `timed_out`."""
-    failure: Failure | None = None
-    page_gone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,34 +67,6 @@ class BrowserInfo:
     """Such as `HeadlessChrome/156.0.1`."""
     executable: str
     pid: int
-
-
-@dataclass(frozen=True, slots=True)
-class TabGone:
-    """A tab closed, whoever closed it."""
-
-    context_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class TabCrashed:
-    """A tab's renderer died; the page is dead for ever."""
-
-    context_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class WindowGone:
-    """A window closed, with all its tabs."""
-
-    window_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class BrowserLost:
-    """The browser or its driver ended; nothing of this epoch is left."""
-
-    detail: str
 
 
 BrowserEvent = TabGone | TabCrashed | WindowGone | BrowserLost
@@ -175,3 +134,21 @@ class Link(Protocol):
     async def send(self, message: FromAgent) -> None:
         """Send on the current link; does nothing while there is none."""
         ...
+
+
+__all__ = [
+    "Browser",
+    "BrowserEvent",
+    "BrowserInfo",
+    "BrowserLost",
+    "BrowserUnavailable",
+    "Denied",
+    "Evidence",
+    "Link",
+    "Outcome",
+    "StaleAssignment",
+    "TabCrashed",
+    "TabGone",
+    "UploadRefused",
+    "WindowGone",
+]

@@ -12,12 +12,12 @@ from pydantic import ValidationError
 
 from farm.api import convert
 from farm.clock import Clock
-from farm.core.model import ClientId, LinkId
+from farm.core.model import ClientId, ContextId, LinkId
 from farm.core.reservation import Denial
 from farm.errors import ClientAbsentError, StoreUnavailableError
 from farm.jobs.dispatcher import JobDispatcher
 from farm.jobs.recorder import Recorder
-from farm.manager.delivery import AppNode
+from farm.manager.delivery import AppNode, command
 from farm.protocol import messages as wire
 from farm.stores.ports import Registry
 
@@ -253,8 +253,21 @@ class AgentLink:
             contexts=convert.contexts(report),
             now=self._links.clock(),
         )
-        if not isinstance(gone, Denial):
-            self._links.dispatcher.context_is_gone(gone)
+        if isinstance(gone, Denial):
+            return
+        self._links.dispatcher.context_is_gone(gone)
+        await self._release_forgotten(client_id, report)
+
+    async def _release_forgotten(self, client_id: ClientId, report: wire.Report) -> None:
+        """Tell the agent of assignments that ended while it was away."""
+        for context in report.contexts:
+            token = convert.token(context.token)
+            context_id = ContextId(context.context_id)
+            if token is None or await self._links.registry.holds(client_id, context_id, token):
+                continue
+            await self.send(
+                command(f"release-{context_id}", wire.Release(), context_id=context_id, token=token)
+            )
 
     async def _result(self, result: wire.Result) -> None:
         if self._links.app_node.answered(result):

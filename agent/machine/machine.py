@@ -1,0 +1,279 @@
+"""The machine itself; see the package's docstring."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent.machine import events as ev
+from agent.machine.events import Event, Instruction, Outcome
+from agent.machine.link import LinkState
+from agent.machine.runs import Runs
+from agent.machine.tabs import Tabs
+from farm.protocol import messages as wire
+from farm.protocol.failures import Failure, Reason
+
+_RESTARTS = 3
+"""So many times in a row the browser may fail to start before the agent gives up."""
+_CONFIRM_S = 3.0
+"""How long a stopping agent waits for its last results to be stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Who the agent is: its `hello` but for what changes."""
+
+    hello: wire.Hello
+    identity_idle_s: float
+    """A named identity's window is closed after so long without use."""
+
+
+class Machine:
+    """All an agent knows. Change it through `handle` only."""
+
+    def __init__(self, profile: Profile, *, new_epoch: Callable[[], str]) -> None:
+        self._profile = profile
+        self._new_epoch = new_epoch
+        self._link = LinkState(profile.hello)
+        self._tabs = Tabs(identity_idle_s=profile.identity_idle_s)
+        self._runs = Runs()
+        self._epoch: str | None = None
+        self._failed_starts = 0
+        self._started_once = False
+        self._stop_at = 0.0
+        self._deadline: float | None = None
+        """When a stopping agent stops waiting."""
+        self._said_bye = False
+
+    @property
+    def tabs(self) -> Tabs:
+        """The tabs and windows there are."""
+        return self._tabs
+
+    @property
+    def runs(self) -> Runs:
+        """The runs there are."""
+        return self._runs
+
+    @property
+    def draining(self) -> bool:
+        """Tell whether it takes nothing new."""
+        return self._deadline is not None
+
+    def begin(self) -> list[Instruction]:
+        """Return what to do first."""
+        return [ev.StartBrowser(self._new_epoch())]
+
+    def handle(self, event: Event, now: float) -> list[Instruction]:
+        """Take in one event; return what to do about it, in order."""
+        instructions = self._react(event, now)
+        if self._tabs.changed and self._link.welcomed:
+            instructions.append(ev.Send(self._link.report(self._tabs, draining=self.draining)))
+        return [*instructions, *self._maybe_leave(now)]
+
+    def _react(self, event: Event, now: float) -> list[Instruction]:  # noqa: C901 - a flat table
+        match event:
+            case ev.BrowserStarted():
+                return self._browser_started(event, now)
+            case ev.BrowserFailed(detail):
+                return self._browser_failed(detail)
+            case ev.BrowserLost():
+                return self._browser_lost()
+            case ev.TabGone(context_id):
+                self._tabs.tab_gone(context_id)
+            case ev.TabCrashed(context_id):
+                self._tabs.tab_crashed(context_id)
+            case ev.WindowGone(window_id):
+                self._tabs.window_gone(window_id)
+            case ev.Opened(command_id):
+                return self._opened(command_id, now)
+            case ev.OpenFailed(command_id, detail):
+                self._tabs.open_failed(command_id)
+                return [_failed(command_id, detail)]
+            case ev.Noted():
+                return self._runs.noted(event, now, self._link.welcomed)
+            case ev.RunEnded(command_id, outcome):
+                return self._run_ended(command_id, outcome, now)
+            case ev.Probed(command_id, failure):
+                return [_failed(command_id, failure) if failure else _done(command_id)]
+            case ev.LinkUp():
+                return self._hello(now)
+            case ev.LinkDown():
+                self._link.down()
+            case ev.Heard(message):
+                return self._heard(message, now)
+            case ev.Tick():
+                return self._tick(now)
+            case ev.StopRequested(deadline_s):
+                return self._stop(deadline_s, now)
+        return []
+
+    # The browser
+
+    def _browser_started(self, event: ev.BrowserStarted, now: float) -> list[Instruction]:
+        self._failed_starts = 0
+        self._started_once = True
+        self._epoch = event.epoch
+        self._link.browser = event.product
+        return self._hello(now) if self._link.connected else []
+
+    def _browser_failed(self, detail: str) -> list[Instruction]:
+        self._failed_starts += 1
+        if not self._started_once or self._failed_starts >= _RESTARTS:
+            return [ev.Exit(1, detail)]
+        return [ev.StartBrowser(self._new_epoch())]
+
+    def _browser_lost(self) -> list[Instruction]:
+        failed: list[Instruction] = [
+            _failed(command_id, "the browser ended") for command_id in self._tabs.lost()
+        ]
+        self._epoch = None
+        self._link.forget_epoch()
+        if self.draining:
+            return failed
+        return [*failed, ev.StartBrowser(self._new_epoch())]
+
+    def _opened(self, command_id: str, now: float) -> list[Instruction]:
+        tab = self._tabs.opened(command_id, now)
+        if tab is None:
+            return []
+        # The report goes first, so that the farm finds the context when it reads the result.
+        report: list[Instruction] = []
+        if self._link.welcomed:
+            report.append(ev.Send(self._link.report(self._tabs, draining=self.draining)))
+        value = {"window_id": tab.window_id, "context_id": tab.context_id}
+        return [*report, _done(command_id, value)]
+
+    # The farm
+
+    def _hello(self, now: float) -> list[Instruction]:
+        if self._epoch is None:
+            self._link.connected = True
+            return []
+        self._runs.resend_all()
+        running = tuple(run.listing() for run in self._runs.all())
+        return [ev.Send(self._link.hello(self._epoch, running, now))]
+
+    def _heard(self, message: wire.ToAgent, now: float) -> list[Instruction]:
+        match message:
+            case wire.Welcome():
+                self._link.welcome(message, now)
+                self._tabs.touch()
+                return self._runs.flush_all()
+            case wire.Refused(reason=reason, detail=detail, retry=retry):
+                return [] if retry else [ev.Exit(1, f"the farm refused: {reason}: {detail}")]
+            case wire.Command():
+                return self._command(message, now)
+            case wire.Cancel(command_id=command_id, reason=reason):
+                return self._runs.cancel(command_id, reason)
+            case wire.Stored():
+                return self._runs.stored(message)
+            case wire.Drain(deadline_s=deadline_s):
+                return self._stop(deadline_s, now)
+            case wire.Ping(nonce=nonce):
+                self._link.answered(nonce)
+                return [ev.Send(wire.Pong(nonce=nonce))]
+
+    def _command(self, command: wire.Command, now: float) -> list[Instruction]:
+        match command.body:
+            case wire.Release():
+                return self._release(command, now)
+            case wire.Probe():
+                return [ev.RunProbe(command.command_id)]
+            case _ if self.draining:
+                return [_refusal(command, "draining")]
+            case _ if self._epoch is None or not self._link.welcomed:
+                return [_refusal(command, "busy", "the browser is starting")]
+            case wire.OpenWindow(identity=identity, profile=profile, options=options):
+                tab = self._tabs.open_window(command.command_id, identity, profile, now)
+                return [ev.OpenWindow(command.command_id, tab.window_id, tab.context_id, options)]
+            case wire.OpenTab(window_id=window_id):
+                return self._open_tab(command, window_id)
+            case wire.RunPlan():
+                return self._run(command, command.body, now)
+
+    def _open_tab(self, command: wire.Command, window_id: str) -> list[Instruction]:
+        tab = self._tabs.open_tab(command.command_id, window_id)
+        if tab is None:
+            return [_refusal(command, "unknown_context", f"no window {window_id}")]
+        return [ev.OpenTab(command.command_id, window_id, tab.context_id)]
+
+    def _run(self, command: wire.Command, body: wire.RunPlan, now: float) -> list[Instruction]:
+        context_id, token = command.context_id, command.token
+        if context_id is None or token is None or self._epoch is None:
+            return [_refusal(command, "not_understood", "a run needs a context and a token")]
+        refused = self._tabs.hold(context_id, token, command.command_id, now)
+        if refused is not None:
+            return [_refusal(command, refused)]
+        self._link.highest(token)
+        run = self._runs.start(
+            command.command_id, body.plan.attempt_id, context_id, token, self._epoch
+        )
+        window_id = self._tabs.window_of(context_id)
+        start = ev.StartRun(run.command_id, context_id, window_id, token, body.plan)
+        return [ev.Send(wire.Ack(command_id=command.command_id)), start]
+
+    def _release(self, command: wire.Command, now: float) -> list[Instruction]:
+        if command.context_id is None:
+            return []
+        run = self._runs.on(command.context_id)
+        if run is not None and run.running:
+            if command.token == run.token:
+                return self._runs.cancel(run.command_id, "superseded")
+            return []
+        return self._tabs.release(command.context_id, command.token, now)
+
+    def _run_ended(self, command_id: str, outcome: Outcome, now: float) -> list[Instruction]:
+        run = self._runs.get(command_id)
+        if run is None:
+            return []
+        instructions: list[Instruction] = []
+        if run.epoch == self._epoch:
+            self._tabs.run_ended(run.context_id, page_gone=outcome.page_gone)
+            if run.cancel_reason == "superseded":
+                # The farm has ended the assignment already; nobody will release it again.
+                instructions += self._tabs.release(run.context_id, run.token, now)
+        return [*instructions, *self._runs.ended(run, outcome, self._link.welcomed)]
+
+    # Time
+
+    def _tick(self, now: float) -> list[Instruction]:
+        instructions: list[Instruction] = [*self._runs.flush_due(now, self._link.welcomed)]
+        if beat := self._link.heartbeat_due(now):
+            instructions.append(ev.Send(beat))
+        if self._link.must_give_up(now):
+            instructions += self._runs.cancel_all("lost_farm")
+            instructions += self._tabs.give_up()
+        instructions += self._tabs.close_idle(now)
+        if self._deadline is not None and now >= self._deadline:
+            instructions += self._runs.cancel_all("drained")
+        return instructions
+
+    def _stop(self, deadline_s: float, now: float) -> list[Instruction]:
+        if self._deadline is None:
+            self._deadline, self._stop_at = now + deadline_s, now
+        else:
+            self._deadline = min(self._deadline, now + deadline_s)
+        self._tabs.touch()
+        return []
+
+    def _maybe_leave(self, now: float) -> list[Instruction]:
+        if self._deadline is None or self._said_bye or self._runs.any_running():
+            return []
+        waited_since = self._deadline if self._link.welcomed else self._stop_at
+        if self._runs.all() and now < waited_since + _CONFIRM_S:
+            return []
+        self._said_bye = True
+        return [ev.KillBrowser(), ev.Send(wire.Bye(reason="drained")), ev.Exit(0)]
+
+
+def _refusal(command: wire.Command, reason: str, detail: str = "") -> ev.Send:
+    ack = {"command_id": command.command_id, "refused": reason, "detail": detail}
+    return ev.Send(wire.Ack.model_validate(ack))
+
+
+def _failed(command_id: str, detail: str) -> ev.Send:
+    failure = Failure(reason=Reason.INTERNAL, detail=detail[:2000])
+    return ev.Send(wire.Result(command_id=command_id, outcome="failed", failure=failure))
+
+
+def _done(command_id: str, value: dict[str, str] | None = None) -> ev.Send:
+    return ev.Send(wire.Result(command_id=command_id, outcome="succeeded", value=value or {}))

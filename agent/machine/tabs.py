@@ -1,0 +1,244 @@
+"""The tabs and windows of one epoch, and what may become of them."""
+
+from agent.machine import events as ev
+from agent.machine.events import Instruction
+from agent.machine.state import Tab, TabState, Window
+from farm.protocol import messages as wire
+
+_REPORTED: dict[TabState, wire.ContextState] = {
+    TabState.OPENING: "loading",
+    TabState.IDLE: "idle",
+    TabState.BUSY: "active",
+    TabState.CRASHED: "crashed",
+    TabState.CLOSING: "closing",
+}
+
+
+class Tabs:
+    """`changed` tells that the farm has not been told the present picture."""
+
+    def __init__(self, *, identity_idle_s: float) -> None:
+        self._identity_idle_s = identity_idle_s
+        self._tabs: dict[str, Tab] = {}
+        self._windows: dict[str, Window] = {}
+        self._last_token: dict[str, wire.Token] = {}
+        self._windows_made = 0
+        self._tabs_made = 0
+        self.changed = False
+
+    def touch(self) -> None:
+        """Let the picture be told again."""
+        self.changed = True
+
+    def picture(self) -> tuple[tuple[wire.WindowReport, ...], tuple[wire.ContextReport, ...]]:
+        """Return all windows and tabs that are open, as a report says them."""
+        self.changed = False
+        there = [tab for tab in self._tabs.values() if tab.state is not TabState.OPENING]
+        used = {tab.window_id for tab in there}
+        windows = tuple(
+            wire.WindowReport(
+                window_id=window.window_id, identity=window.identity, profile=window.profile
+            )
+            for window in self._windows.values()
+            if window.window_id in used
+        )
+        return windows, tuple(self._context(tab) for tab in there)
+
+    @staticmethod
+    def _context(tab: Tab) -> wire.ContextReport:
+        return wire.ContextReport(
+            context_id=tab.context_id,
+            window_id=tab.window_id,
+            state=_REPORTED[tab.state],
+            clean=tab.state is TabState.IDLE and tab.token is None,
+            token=tab.token,
+        )
+
+    # Opening
+
+    def open_window(self, command_id: str, identity: str | None, profile: str, now: float) -> Tab:
+        """Name a window and its first tab that are to be opened."""
+        self._windows_made += 1
+        window_id = f"W{self._windows_made}"
+        self._windows[window_id] = Window(
+            window_id=window_id, identity=identity, profile=profile, used_at=now
+        )
+        return self._new_tab(command_id, window_id)
+
+    def open_tab(self, command_id: str, window_id: str) -> Tab | None:
+        """Name a tab that is to be opened in a window; None if there is no such window."""
+        window = self._windows.get(window_id)
+        if window is None or window.closing:
+            return None
+        return self._new_tab(command_id, window_id)
+
+    def _new_tab(self, command_id: str, window_id: str) -> Tab:
+        self._tabs_made += 1
+        tab = Tab(context_id=f"T{self._tabs_made}", window_id=window_id, command_id=command_id)
+        self._tabs[tab.context_id] = tab
+        return tab
+
+    def opened(self, command_id: str, now: float) -> Tab | None:
+        """A tab has been opened; None if it is gone again."""
+        tab = self._opening(command_id)
+        if tab is None:
+            return None
+        tab.state, tab.command_id = TabState.IDLE, None
+        self._windows[tab.window_id].used_at = now
+        self.changed = True
+        return tab
+
+    def open_failed(self, command_id: str) -> None:
+        """A tab could not be opened."""
+        tab = self._opening(command_id)
+        if tab is not None:
+            self.tab_gone(tab.context_id)
+
+    def _opening(self, command_id: str) -> Tab | None:
+        for tab in self._tabs.values():
+            if tab.command_id == command_id and tab.state is TabState.OPENING:
+                return tab
+        return None
+
+    # Assignments
+
+    def hold(self, context_id: str, token: wire.Token, command_id: str, now: float) -> str | None:
+        """Take a tab for a run under a token; or say why not (P8)."""
+        tab = self._tabs.get(context_id)
+        if tab is None:
+            return "unknown_context"
+        last = self._last_token.get(context_id)
+        if last is not None and (token.store_epoch, token.counter) <= (
+            last.store_epoch,
+            last.counter,
+        ):
+            return "stale"
+        if tab.state is not TabState.IDLE or tab.token is not None:
+            return "busy"
+        self._last_token[context_id] = token
+        tab.state, tab.token, tab.command_id = TabState.BUSY, token, command_id
+        self._windows[tab.window_id].used_at = now
+        self.changed = True
+        return None
+
+    def run_ended(self, context_id: str, *, page_gone: bool) -> None:
+        """The run on a tab is over; the tab stays held until the farm releases it."""
+        tab = self._tabs.get(context_id)
+        if tab is None:
+            return
+        tab.command_id = None
+        # A tab that is gone is still reported while its assignment holds: its result, not its
+        # absence, is what ends the attempt.
+        tab.state = TabState.CLOSING if page_gone else TabState.IDLE
+        self.changed = True
+
+    def release(self, context_id: str, token: wire.Token | None, now: float) -> list[Instruction]:
+        """The assignment has ended: close an anonymous window, make an identity's tab clean."""
+        tab = self._tabs.get(context_id)
+        if tab is None or (tab.token is not None and tab.token != token):
+            return []
+        window = self._windows[tab.window_id]
+        tab.token = None
+        self.changed = True
+        if tab.state is TabState.CLOSING:
+            self._forget(tab)
+            return []
+        if window.identity is None:
+            return self._close_window(window)
+        window.used_at = now
+        if tab.state is TabState.CRASHED:
+            tab.state = TabState.CLOSING
+            return [ev.CloseTab(context_id)]
+        return []
+
+    def give_up(self) -> list[Instruction]:
+        """Hold nothing any more: the farm may take us for gone."""
+        instructions: list[Instruction] = []
+        for tab in [t for t in self._tabs.values() if t.token is not None]:
+            if tab.command_id is None:
+                instructions += self.release(
+                    tab.context_id, tab.token, self._windows[tab.window_id].used_at
+                )
+        return instructions
+
+    def close_idle(self, now: float) -> list[Instruction]:
+        """Close the windows of identities that nobody has used for long."""
+        instructions: list[Instruction] = []
+        for window in list(self._windows.values()):
+            unused = now - window.used_at > self._identity_idle_s
+            free = all(tab.state is TabState.IDLE and tab.token is None for tab in self._in(window))
+            if unused and free and not window.closing:
+                instructions += self._close_window(window)
+        return instructions
+
+    def _close_window(self, window: Window) -> list[Instruction]:
+        if window.closing:
+            return []
+        window.closing = True
+        for tab in self._in(window):
+            tab.state = TabState.CLOSING
+        self.changed = True
+        return [ev.CloseWindow(window.window_id)]
+
+    # What happens by itself
+
+    def tab_gone(self, context_id: str) -> None:
+        """A tab is closed."""
+        tab = self._tabs.get(context_id)
+        if tab is None:
+            return
+        self.changed = True
+        if tab.token is not None:
+            tab.state = TabState.CLOSING
+            return
+        self._forget(tab)
+
+    def tab_crashed(self, context_id: str) -> None:
+        """A tab's renderer is dead."""
+        tab = self._tabs.get(context_id)
+        if tab is not None and tab.state is not TabState.CLOSING:
+            tab.state = TabState.CRASHED
+            self.changed = True
+
+    def window_gone(self, window_id: str) -> None:
+        """A window is closed with all its tabs."""
+        window = self._windows.get(window_id)
+        if window is None:
+            return
+        for tab in self._in(window):
+            self.tab_gone(tab.context_id)
+        if not self._in(window):
+            self._windows.pop(window_id, None)
+        self.changed = True
+
+    def lost(self) -> list[str]:
+        """The browser is gone; return the commands that were opening something."""
+        opening = [
+            tab.command_id
+            for tab in self._tabs.values()
+            if tab.state is TabState.OPENING and tab.command_id is not None
+        ]
+        self._tabs.clear()
+        self._windows.clear()
+        self._last_token.clear()
+        return opening
+
+    # Looking
+
+    def window_of(self, context_id: str) -> str:
+        """Return the window a tab is in."""
+        return self._tabs[context_id].window_id
+
+    def get(self, context_id: str) -> Tab | None:
+        """Return a tab."""
+        return self._tabs.get(context_id)
+
+    def _in(self, window: Window) -> list[Tab]:
+        return [tab for tab in self._tabs.values() if tab.window_id == window.window_id]
+
+    def _forget(self, tab: Tab) -> None:
+        del self._tabs[tab.context_id]
+        self._last_token.pop(tab.context_id, None)
+        window = self._windows.get(tab.window_id)
+        if window is not None and not self._in(window):
+            del self._windows[tab.window_id]
