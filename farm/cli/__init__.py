@@ -1,0 +1,51 @@
+"""The command line: data on stdout, talk on stderr, exit codes as in `farm.cli.exits`."""
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+
+import typer
+
+from farm.cli import doctor, fleet, jobs, output, run, tokens, up
+
+app = typer.Typer(
+    name="farm",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="A self-hosted farm of browser workers.",
+)
+app.command()(run.run)
+app.command()(up.up)
+app.command()(up.serve)
+app.add_typer(jobs.app, name="jobs")
+app.command()(fleet.agents)
+app.command()(fleet.workers)
+app.command()(fleet.windows)
+app.add_typer(tokens.app, name="token")
+app.command()(doctor.doctor)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        try:
+            output.write(f"tabfarm {version('tabfarm')}")
+        except PackageNotFoundError:
+            output.write("tabfarm (run from its sources, not installed)")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Say which version this is."
+        ),
+    ] = False,
+) -> None:
+    """A self-hosted farm of browser workers."""
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    app()

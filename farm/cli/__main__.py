@@ -1,0 +1,5 @@
+"""`python -m farm.cli`."""
+
+from farm.cli import main
+
+main()

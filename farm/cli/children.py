@@ -1,0 +1,215 @@
+"""Agents as child processes: started, watched, started again, and ended for certain."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Protocol
+
+import structlog
+
+from farm.cli.running import CommandError
+
+AGENT_COMMAND = (sys.executable, "-m", "agent.cli", "run")
+_STDERR = 2
+_STABLE_S = 30.0
+_BACKOFF_MAX_S = 10.0
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+
+class Employer(Protocol):
+    """The coordinator, as far as the children's keeper needs it."""
+
+    @property
+    def url(self) -> str:
+        """Where agents dial in."""
+        ...
+
+    async def mint_agent_token(self, name: str) -> str:
+        """Make a token of scope agent."""
+        ...
+
+    async def agent_ended(self, client_id: str) -> None:
+        """Take note that the process of an agent no longer exists."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentOptions:
+    """How the agents are started."""
+
+    headed: bool = False
+    slow_mo_ms: int = 0
+    keep_open: bool = False
+    """Leave a headed window open when its job has ended, until the agent ends."""
+    command: tuple[str, ...] = AGENT_COMMAND
+    log_dir: Path | None = None
+    """What an agent says goes to a file here; None lets it speak on our stderr."""
+    give_up_after: int | None = None
+    """End with `AgentsUnusableError` when one agent fails this often in a row; None never does."""
+    backoff_s: float = 0.5
+    """The wait before the first new start; doubled for each further one in a row."""
+
+
+class AgentsUnusableError(CommandError):
+    """An agent can't be kept running; the text has the last it said."""
+
+
+@dataclass(slots=True)
+class _Child:
+    process: asyncio.subprocess.Process
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Children:
+    """Keeps agents `agent-1` … `agent-N` running for as long as `run` runs."""
+
+    def __init__(self, employer: Employer, options: AgentOptions) -> None:
+        self._employer = employer
+        self._options = options
+        self._running: dict[str, _Child] = {}
+        self._stopping = asyncio.Event()
+
+    @property
+    def pids(self) -> Mapping[str, int]:
+        """The processes that run now, by client_id."""
+        return {name: child.process.pid for name, child in self._running.items()}
+
+    async def run(self, count: int) -> None:
+        """Keep `count` agents running until `stop`; if cancelled, kill them first.
+
+        Raises:
+            ExceptionGroup: Of `AgentsUnusableError`, where the options say when to give up.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in range(1, count + 1):
+                    name = f"agent-{number}"
+                    group.create_task(self._keep(name), name=f"keep {name}")
+        finally:
+            self.kill()
+
+    async def stop(self, grace_s: float) -> None:
+        """Ask all agents to end, and kill those that still run after `grace_s`."""
+        self._stopping.set()
+        for child in self._running.values():
+            _signal(child, signal.SIGTERM)
+        try:
+            async with asyncio.timeout(grace_s):
+                for child in list(self._running.values()):
+                    await child.ended.wait()
+        except TimeoutError:
+            log.warning("agent.killed", agents=sorted(self._running))
+            self.kill()
+
+    def kill(self) -> None:
+        """Kill whatever still runs, at once, with everything in its process group."""
+        self._stopping.set()
+        for child in self._running.values():
+            _signal(child, signal.SIGKILL)
+
+    async def _keep(self, name: str) -> None:
+        token = await self._employer.mint_agent_token(name)
+        loop = asyncio.get_running_loop()
+        failures = 0
+        while not self._stopping.is_set():
+            began = loop.time()
+            code = await self._live(name, token)
+            if self._stopping.is_set():
+                return
+            failures = 1 if loop.time() - began > _STABLE_S else failures + 1
+            log.warning("agent.ended", agent=name, code=code, failures=failures)
+            if self._options.give_up_after is not None and failures >= self._options.give_up_after:
+                raise AgentsUnusableError(self._last_words(name) or f"{name} ended with {code}")
+            pause = min(self._options.backoff_s * 2 ** (failures - 1), _BACKOFF_MAX_S)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), pause)
+
+    async def _live(self, name: str, token: str) -> int:
+        """Start one agent and return its exit code when it has ended."""
+        child = _Child(await self._spawn(name, token))
+        self._running[name] = child
+        log.info("agent.started", agent=name, pid=child.process.pid)
+        if self._stopping.is_set():
+            # It came too late for `stop` to see it, and has nothing to lose yet.
+            _signal(child, signal.SIGKILL)
+        try:
+            return await child.process.wait()
+        finally:
+            if child.process.returncode is None:
+                _signal(child, signal.SIGKILL)
+                await child.process.wait()
+            del self._running[name]
+            child.ended.set()
+            await self._employer.agent_ended(name)
+
+    async def _spawn(self, name: str, token: str) -> asyncio.subprocess.Process:
+        """Start a process that can read its token from a pipe, and from nowhere else.
+
+        It gets a process group of its own: a Ctrl-C in the terminal is ours to pass on.
+        """
+        reading, writing = os.pipe()
+        try:
+            with os.fdopen(writing, "wb") as pipe:
+                pipe.write(token.encode())
+            with self._open_log(name) as speaking:
+                return await asyncio.create_subprocess_exec(
+                    *self._options.command,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=speaking or _STDERR,
+                    stderr=speaking,
+                    pass_fds=(reading,),
+                    env=self._environment(name, reading),
+                    start_new_session=True,
+                )
+        finally:
+            os.close(reading)
+
+    def _environment(self, name: str, token_fd: int) -> dict[str, str]:
+        """Our own environment without what belongs to the farm, its secrets above all."""
+        inherited = {
+            key: value
+            for key, value in os.environ.items()  # noqa: TID251 - handed on, not read as settings
+            if not key.startswith(("FARM_", "AGENT_TOKEN"))
+        }
+        told = {
+            "AGENT_HEADED": "1" if self._options.headed else None,
+            "AGENT_SLOW_MO_MS": str(self._options.slow_mo_ms or "") or None,
+            "AGENT_KEEP_OPEN": "1" if self._options.keep_open else None,
+        }
+        return {
+            **inherited,
+            "FARM_URL": self._employer.url,
+            "AGENT_CLIENT_ID": name,
+            "AGENT_TOKEN_FD": str(token_fd),
+            "AGENT_EXIT_WITH_PARENT": "1",
+            **{key: value for key, value in told.items() if value is not None},
+        }
+
+    def _open_log(self, name: str) -> contextlib.AbstractContextManager[IO[bytes] | None]:
+        if self._options.log_dir is None:
+            return contextlib.nullcontext()
+        self._options.log_dir.mkdir(parents=True, exist_ok=True)
+        return (self._options.log_dir / f"{name}.log").open("ab")
+
+    def _last_words(self, name: str) -> str:
+        if self._options.log_dir is None:
+            return ""
+        lines = (self._options.log_dir / f"{name}.log").read_text(errors="replace").splitlines()
+        return "\n".join(lines[-5:])
+
+
+def _signal(child: _Child, number: signal.Signals) -> None:
+    """Signal a child: SIGKILL goes to its whole process group, anything else to it alone."""
+    if child.process.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        if number is signal.SIGKILL:
+            os.killpg(child.process.pid, number)
+        else:
+            child.process.send_signal(number)

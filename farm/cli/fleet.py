@@ -1,0 +1,89 @@
+"""`farm agents`, `farm workers` and `farm windows`: what there is to work with."""
+
+from farm.cli import output
+from farm.cli.connect import AsJson, farm_command
+from farm.cli.exits import ExitCode
+from farm.protocol.resources import AssignmentView
+from farm.sdk import FarmClient
+
+
+@farm_command
+async def agents(client: FarmClient, as_json: AsJson = False) -> ExitCode:
+    """List the agents."""
+    found = await client.agents()
+    if as_json:
+        output.write_json(output.of_models(found))
+        return ExitCode.SUCCEEDED
+    output.write_table(
+        ("AGENT", "STATE", "SLOTS", "WINDOWS", "TABS", "BROWSER", "METADATA", "SEEN"),
+        (
+            (
+                agent.client_id,
+                _state(agent.present, agent.draining),
+                f"{agent.used_slots}/{agent.capacity.max_concurrency or '-'}",
+                agent.windows,
+                agent.contexts,
+                agent.browser,
+                agent.metadata or None,
+                f"{agent.seen_at:%Y-%m-%d %H:%M:%S}",
+            )
+            for agent in found
+        ),
+    )
+    return ExitCode.SUCCEEDED
+
+
+def _state(present: bool, draining: bool) -> str:
+    if not present:
+        return "absent"
+    return "draining" if draining else "present"
+
+
+@farm_command
+async def workers(client: FarmClient, as_json: AsJson = False) -> ExitCode:
+    """List the tabs work can run in, and what they are lent to."""
+    found = await client.workers()
+    if as_json:
+        output.write_json(output.of_models(found))
+        return ExitCode.SUCCEEDED
+    output.write_table(
+        ("WORKER", "AGENT", "WINDOW", "STATE", "CLEAN", "JOB", "STEP"),
+        (
+            (
+                worker.label,
+                worker.client_id,
+                worker.window_id,
+                worker.state,
+                worker.clean,
+                *_lent_to(worker.assignment),
+            )
+            for worker in found
+        ),
+    )
+    return ExitCode.SUCCEEDED
+
+
+def _lent_to(assignment: AssignmentView | None) -> tuple[str | None, str | None]:
+    if assignment is None:
+        return None, None
+    return (
+        assignment.job or assignment.task_id,
+        assignment.progress.step if assignment.progress else None,
+    )
+
+
+@farm_command
+async def windows(client: FarmClient, as_json: AsJson = False) -> ExitCode:
+    """List the browser windows."""
+    found = await client.windows()
+    if as_json:
+        output.write_json(output.of_models(found))
+        return ExitCode.SUCCEEDED
+    output.write_table(
+        ("WINDOW", "AGENT", "IDENTITY", "OWNER", "TABS"),
+        (
+            (w.window_id, w.client_id, w.identity or "anonymous", w.owner, len(w.contexts))
+            for w in found
+        ),
+    )
+    return ExitCode.SUCCEEDED

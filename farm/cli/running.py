@@ -1,0 +1,118 @@
+"""From a command's coroutine to an exit code."""
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from typing import Any, Never, TypeVar
+
+import typer
+from pydantic import ValidationError
+
+from farm.cli import exits, output
+from farm.cli.exits import ExitCode
+from farm.errors import FarmError, InvalidInputError, TooLargeError
+from farm.protocol.problems import Problem
+from farm.sdk import FarmApiError, FarmUnreachableError
+
+T = TypeVar("T")
+_STDOUT = 1
+
+
+class CommandError(Exception):
+    """A command that can't be carried out; the text is for the person."""
+
+    def __init__(self, detail: str, code: ExitCode = ExitCode.FAILED) -> None:
+        super().__init__(detail)
+        self.code = code
+
+
+_KNOWN = (
+    ExceptionGroup,
+    CommandError,
+    FarmApiError,
+    FarmUnreachableError,
+    FarmError,
+    ValidationError,
+    OSError,
+)
+
+
+def run(command: Coroutine[Any, Any, ExitCode]) -> Never:
+    """Run a command to its end and exit with its code; every known error becomes one line."""
+    try:
+        code = asyncio.run(command)
+        output.flush()
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        code = ExitCode.INTERRUPTED
+    except _KNOWN as error:
+        code = _explain(error)
+    raise typer.Exit(code)
+
+
+def checked(make: Callable[[], T]) -> T:
+    """Return what `make` makes of what the person said; where it can't, exit with a line."""
+    try:
+        return make()
+    except _KNOWN as error:
+        raise typer.Exit(_explain(error)) from None
+
+
+def _explain(error: Exception) -> ExitCode:
+    """Say what went wrong and return the code; what nobody expected is raised again."""
+    match error:
+        case ExceptionGroup():
+            codes = [_explain(inner) for inner in error.exceptions]
+            return codes[0]
+        case CommandError():
+            output.complain(str(error))
+            return error.code
+        case FarmApiError():
+            _show_problem(error.problem)
+            return exits.of_refusal(error)
+        case FarmUnreachableError():
+            output.complain(str(error))
+            return ExitCode.NO_FARM
+        case BrokenPipeError():
+            return _stop_writing()
+        case FarmError() | ValidationError():
+            return _explain_refusal(error)
+        case OSError():
+            output.complain(str(error))
+            return ExitCode.FAILED
+        case _:
+            raise error
+
+
+def _stop_writing() -> ExitCode:
+    """Whoever read our data has seen enough; what is left in buffers goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
+    return ExitCode.SUCCEEDED
+
+
+def _explain_refusal(error: FarmError | ValidationError) -> ExitCode:
+    """Say what of our own checks failed, place by place."""
+    if isinstance(error, ValidationError):
+        for wrong in error.errors():
+            output.complain(f"{'.'.join(str(part) for part in wrong['loc'])}: {wrong['msg']}")
+        return ExitCode.USAGE
+    output.complain(error.detail)
+    problems = error.context.get("problems")
+    for problem in problems if isinstance(problems, list) else ():
+        _show_place(problem["pointer"], problem["line"], problem["detail"], problem["nearest"])
+    return (
+        ExitCode.USAGE if isinstance(error, InvalidInputError | TooLargeError) else ExitCode.FAILED
+    )
+
+
+def _show_problem(problem: Problem) -> None:
+    output.complain(f"{problem.title}: {problem.detail}")
+    for place in problem.errors or ():
+        _show_place(place.pointer, place.line, place.detail, place.suggestion)
+
+
+def _show_place(pointer: str, line: int | None, detail: str, nearest: str | None) -> None:
+    where = pointer or "/"
+    if line is not None:
+        where = f"line {line}, {where}"
+    hint = f" (did you mean {nearest}?)" if nearest else ""
+    output.say(f"  {where}: {detail}{hint}")

@@ -1,0 +1,68 @@
+"""One job, for a person."""
+
+from farm.cli import output
+from farm.protocol.resources import JobDetail
+
+
+def show_job(job: JobDetail) -> None:
+    """Write what is known about a job."""
+    lines = [
+        ("job", job.id),
+        ("name", job.name),
+        ("state", job.state + (" (cancel requested)" if job.cancel_requested else "")),
+        ("attempts", f"{job.attempts} of {job.max_attempts}"),
+        ("created", job.created_at.isoformat()),
+        ("started", job.started_at),
+        ("finished", job.finished_at),
+        ("items", job.item_count),
+        ("files", job.artifact_count),
+        ("waiting", job.waiting and f"{job.waiting.reason} {job.waiting.detail}".strip()),
+        ("remedy", job.waiting and job.waiting.remedy),
+        ("doing", job.progress and f"step {job.progress.step_index + 1}, {job.progress.step}"),
+        ("failure", job.failure and f"{job.failure.reason}: {job.failure.detail}"),
+    ]
+    for name, value in lines:
+        if value is not None:
+            output.write(f"{name + ':':10} {output.plain(value)}")
+    _show_attempts(job)
+    _show_effects(job)
+
+
+def _show_attempts(job: JobDetail) -> None:
+    if not job.history:
+        return
+    output.write("")
+    output.write_table(
+        ("ATTEMPT", "STATE", "AGENT", "BEGAN", "ENDED", "ITEMS", "FAILURE"),
+        (
+            (
+                attempt.number,
+                attempt.state,
+                attempt.agent,
+                f"{attempt.started_at:%H:%M:%S}",
+                attempt.ended_at and f"{attempt.ended_at:%H:%M:%S}",
+                attempt.item_count,
+                attempt.failure and f"{attempt.failure.reason}: {attempt.failure.detail}",
+            )
+            for attempt in job.history
+        ),
+    )
+
+
+def _show_effects(job: JobDetail) -> None:
+    if not job.effects:
+        return
+    output.write("")
+    output.write_table(
+        ("EFFECT", "STEP", "REQUEST", "BEGAN", "DONE"),
+        (
+            (
+                effect.effect + (" (seen)" if effect.observed else ""),
+                None if effect.step_index is None else effect.step_index + 1,
+                f"{effect.method or ''} {effect.url or ''}".strip() or None,
+                f"{effect.begun_at:%H:%M:%S}",
+                f"{effect.done_at:%H:%M:%S}" if effect.done_at else "not known",
+            )
+            for effect in job.effects
+        ),
+    )

@@ -1,0 +1,91 @@
+"""`farm up` and `farm serve`: a coordinator until a signal, with agents of its own or without."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from farm import config
+from farm.cli import output, running
+from farm.cli.children import AgentOptions, Children
+from farm.cli.connect import DataDir
+from farm.cli.exits import ExitCode
+from farm.cli.interrupts import Interrupts, interrupts
+
+if TYPE_CHECKING:
+    from farm.main import Coordinator
+
+# Together they stay under the ten seconds in which a Ctrl-C has to be over.
+_DRAIN_S = 5.0
+_GRACE_S = 3.0
+
+Host = Annotated[str | None, typer.Option("--host", help="Address to listen on.")]
+Port = Annotated[int | None, typer.Option("--port", min=0, max=65_535, help="0 takes a free one.")]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="HOST[:PORT]",
+        help="A private or loopback destination that pages may reach; may be repeated.",
+    ),
+]
+
+
+def up(
+    *,
+    agents: Annotated[int, typer.Option("--agents", min=1, max=64, help="How many.")] = 1,
+    headed: Annotated[bool, typer.Option("--headed", help="Show the browsers.")] = False,
+    host: Host = None,
+    port: Port = None,
+    data_dir: DataDir = Path(".farm"),
+    allow: Allow = None,
+) -> None:
+    """Start a coordinator and agents on this machine, until Ctrl-C."""
+    settings = _settings(host, port, data_dir, allow)
+    running.run(serve_until_told(settings, agents, AgentOptions(headed=headed)))
+
+
+def serve(
+    *, host: Host = None, port: Port = None, data_dir: DataDir = Path(".farm"), allow: Allow = None
+) -> None:
+    """Start a coordinator alone, until Ctrl-C; agents dial in with tokens of their own."""
+    running.run(serve_until_told(_settings(host, port, data_dir, allow), 0, AgentOptions()))
+
+
+def _settings(
+    host: str | None, port: int | None, data_dir: Path, allow: list[str] | None
+) -> config.Settings:
+    settings = running.checked(lambda: config.load(host=host, port=port, data_dir=data_dir))
+    allowed = (*settings.egress_allow, *(allow or ()))
+    return settings.model_copy(update={"egress_allow": allowed})
+
+
+async def serve_until_told(
+    settings: config.Settings, agents: int, options: AgentOptions
+) -> ExitCode:
+    """Run a coordinator and so many agents until the first signal, then end them in order."""
+    from farm.main import coordinator  # takes long to import, and only this command needs it
+
+    async with coordinator(settings) as farm:
+        _announce(farm, settings.data_dir)
+        children = Children(farm, options)
+        with interrupts(children.kill) as asked:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(children.run(agents), name="agents")
+                await _end_in_order(farm, children, asked)
+    return ExitCode.SUCCEEDED
+
+
+async def _end_in_order(farm: "Coordinator", children: Children, asked: Interrupts) -> None:
+    await asked.first.wait()
+    output.say("Stopping: running jobs get a few seconds. Ctrl-C again stops at once.")
+    await farm.drain(_DRAIN_S)
+    await children.stop(_GRACE_S)
+
+
+def _announce(farm: "Coordinator", data_dir: Path) -> None:
+    if farm.first_start:
+        output.say(f"First start. The admin token, which is also in {data_dir / 'admin.token'}:")
+        output.say(f"  {farm.admin_token}", style="bold")
+    output.say(f"The farm is at {farm.url}; Ctrl-C ends it.", style="green")
