@@ -65,31 +65,31 @@ EVERYTHING = Policy.of(
 @pytest.mark.parametrize(
     "address", ["93.184.216.34", "8.8.8.8", "2606:4700::1111", "64:ff9b::808:808"]
 )
-def test_a_public_address_is_open(address):
+def test_a_public_address_is_open(address: str) -> None:
     assert Policy().refuses("example.com", 80, address) is None
 
 
 @pytest.mark.parametrize("address", CLOSED_UNLESS_NAMED)
-def test_a_special_address_is_closed(address):
+def test_a_special_address_is_closed(address: str) -> None:
     assert Policy().refuses("example.com", 80, address) is not None
 
 
 @pytest.mark.parametrize("address", CLOSED_UNLESS_NAMED)
-def test_a_special_address_is_open_to_a_host_that_is_named(address):
+def test_a_special_address_is_open_to_a_host_that_is_named(address: str) -> None:
     assert Policy.of(Egress(allow=("example.com",))).refuses("EXAMPLE.com.", 80, address) is None
 
 
 @pytest.mark.parametrize("address", NEVER)
-def test_link_local_and_metadata_stay_closed_whatever_is_allowed(address):
+def test_link_local_and_metadata_stay_closed_whatever_is_allowed(address: str) -> None:
     assert EVERYTHING.refuses("example.com", 80, address) is not None
 
 
 @pytest.mark.parametrize("name", ["metadata.google.internal", "METADATA.google.internal."])
-def test_a_metadata_name_is_not_even_resolved(name):
+def test_a_metadata_name_is_not_even_resolved(name: str) -> None:
     assert EVERYTHING.refuses_name(name) is not None
 
 
-def test_a_port_in_an_entry_opens_that_port_alone():
+def test_a_port_in_an_entry_opens_that_port_alone() -> None:
     policy = Policy.of(Egress(allow=("shop.test:8080", "127.0.0.2:81", "[::1]:82")))
     assert policy.refuses("shop.test", 8080, "10.0.0.1") is None
     assert policy.refuses("shop.test", 8081, "10.0.0.1") is not None
@@ -99,7 +99,7 @@ def test_a_port_in_an_entry_opens_that_port_alone():
     assert policy.refuses("localhost", 82, "::1") is None
 
 
-def test_a_network_opens_the_addresses_in_it_and_no_others():
+def test_a_network_opens_the_addresses_in_it_and_no_others() -> None:
     policy = Policy.of(Egress(allow=("10.1.0.0/16", "fd00:1::/32")))
     assert policy.refuses("a.test", 80, "10.1.2.3") is None
     assert policy.refuses("a.test", 80, "::ffff:10.1.2.3") is None
@@ -110,13 +110,13 @@ def test_a_network_opens_the_addresses_in_it_and_no_others():
 @pytest.mark.parametrize(
     "entry", ["", ":80", "a b", "host:0", "host:99999", "host:x", "1.2.3.4/99", "[::1"]
 )
-def test_an_entry_that_means_nothing_is_refused(entry):
+def test_an_entry_that_means_nothing_is_refused(entry: str) -> None:
     with pytest.raises(ValueError, match=r"host|port|network"):
         parse_entry(entry)
 
 
 @given(st.ip_addresses(v=4))
-def test_wrapping_an_address_in_ipv6_never_opens_it(address: ipaddress.IPv4Address):
+def test_wrapping_an_address_in_ipv6_never_opens_it(address: ipaddress.IPv4Address) -> None:
     plain = Policy().refuses("example.com", 80, str(address))
     number = int(address)
     wrapped = [
@@ -130,12 +130,12 @@ def test_wrapping_an_address_in_ipv6_never_opens_it(address: ipaddress.IPv4Addre
 
 
 @given(st.ip_addresses(network="169.254.0.0/16") | st.ip_addresses(network="fe80::/10"))
-def test_no_link_local_address_is_ever_open(address):
+def test_no_link_local_address_is_ever_open(address: ipaddress.IPv4Address) -> None:
     assert EVERYTHING.refuses(str(address), 80, str(address)) is not None
 
 
 @given(st.text())
-def test_splitting_an_authority_gives_a_host_or_a_value_error(text):
+def test_splitting_an_authority_gives_a_host_or_a_value_error(text: str) -> None:
     try:
         host, port = split_authority(text, default_port=80)
     except ValueError:

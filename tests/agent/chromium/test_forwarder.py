@@ -1,6 +1,7 @@
 """The egress proxy, spoken to over real sockets."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -33,7 +34,8 @@ class Upstream:
         if self.answer:
             writer.close()
         else:
-            await reader.read()
+            with contextlib.suppress(ConnectionError):
+                await reader.read()
             self.gone.set()
             writer.close()
 
@@ -88,7 +90,7 @@ OK = (
 )
 
 
-async def test_a_request_reaches_the_server_in_origin_form_without_proxy_headers():
+async def test_a_request_reaches_the_server_in_origin_form_without_proxy_headers() -> None:
     upstream = Upstream(OK)
     async with (
         listening(upstream.handle) as port,
@@ -110,7 +112,7 @@ async def test_a_request_reaches_the_server_in_origin_form_without_proxy_headers
     assert told == []
 
 
-async def test_the_answer_ends_the_connection_and_cannot_pose_as_ours():
+async def test_the_answer_ends_the_connection_and_cannot_pose_as_ours() -> None:
     upstream = Upstream(OK)
     async with (
         listening(upstream.handle) as port,
@@ -123,7 +125,7 @@ async def test_the_answer_ends_the_connection_and_cannot_pose_as_ours():
     assert b"X-Tabfarm-Egress" not in answer
 
 
-async def test_a_second_request_on_the_connection_goes_nowhere():
+async def test_a_second_request_on_the_connection_goes_nowhere() -> None:
     upstream = Upstream(OK)
     async with (
         listening(upstream.handle) as port,
@@ -135,7 +137,7 @@ async def test_a_second_request_on_the_connection_goes_nowhere():
     assert answer.count(b"200 OK") == 1
 
 
-async def test_a_body_is_passed_on():
+async def test_a_body_is_passed_on() -> None:
     upstream = Upstream(OK)
     async with (
         listening(upstream.handle) as port,
@@ -148,7 +150,7 @@ async def test_a_body_is_passed_on():
     assert upstream.bodies == [b"hello"]
 
 
-async def test_an_interim_answer_is_passed_on_before_the_answer():
+async def test_an_interim_answer_is_passed_on_before_the_answer() -> None:
     upstream = Upstream(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + OK)
     async with (
         listening(upstream.handle) as port,
@@ -166,7 +168,7 @@ async def test_an_interim_answer_is_passed_on_before_the_answer():
         "CONNECT shop.test:{port} HTTP/1.1\r\n\r\n",
     ],
 )
-async def test_a_name_that_resolves_to_loopback_is_denied_and_told(form):
+async def test_a_name_that_resolves_to_loopback_is_denied_and_told(form: str) -> None:
     upstream = Upstream(OK)
     async with listening(upstream.handle) as port, forwarding(names=NAMES) as (forwarder, told):
         answer = await ask(forwarder, form.format(port=port).encode())
@@ -179,7 +181,7 @@ async def test_a_name_that_resolves_to_loopback_is_denied_and_told(form):
     assert not denied.unreachable
 
 
-async def test_only_the_permitted_addresses_of_a_name_are_tried():
+async def test_only_the_permitted_addresses_of_a_name_are_tried() -> None:
     upstream = Upstream(OK)
     async with (
         listening(upstream.handle) as port,
@@ -189,7 +191,7 @@ async def test_only_the_permitted_addresses_of_a_name_are_tried():
     assert b"200 OK" in answer
 
 
-async def test_a_tunnel_carries_bytes_both_ways_until_both_ends_close():
+async def test_a_tunnel_carries_bytes_both_ways_until_both_ends_close() -> None:
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"you said " + await reader.read())
         await writer.drain()
@@ -211,7 +213,7 @@ async def test_a_tunnel_carries_bytes_both_ways_until_both_ends_close():
 
 
 @pytest.mark.parametrize("host", ["nowhere.test", "empty.test", "shop.test"])
-async def test_what_cannot_be_reached_is_named(host, unused_tcp_port):
+async def test_what_cannot_be_reached_is_named(host: str, unused_tcp_port: int) -> None:
     async with forwarding("shop.test", names=NAMES) as (forwarder, told):
         answer = await ask(
             forwarder, f"GET http://{host}:{unused_tcp_port}/ HTTP/1.1\r\n\r\n".encode()
@@ -223,7 +225,7 @@ async def test_what_cannot_be_reached_is_named(host, unused_tcp_port):
     assert host in denied.reason
 
 
-async def test_a_server_that_breaks_off_is_unreachable():
+async def test_a_server_that_breaks_off_is_unreachable() -> None:
     upstream = Upstream(b"SSH-2.0-what\r\n")
     async with (
         listening(upstream.handle) as port,
@@ -247,18 +249,18 @@ async def test_a_server_that_breaks_off_is_unreachable():
         b"GET http://shop.test/ HTTP/1.1\r\nbad header : x\r\n\r\n",
     ],
 )
-async def test_what_is_no_proxy_request_is_refused(request_):
+async def test_what_is_no_proxy_request_is_refused(request_: bytes) -> None:
     async with forwarding("shop.test", names=NAMES) as (forwarder, _):
         assert (await ask(forwarder, request_)).startswith(b"HTTP/1.1 400")
 
 
-async def test_an_endless_head_is_refused():
+async def test_an_endless_head_is_refused() -> None:
     async with forwarding() as (forwarder, _):
         answer = await ask(forwarder, b"GET http://a/ HTTP/1.1\r\nX: " + b"a" * 300_000)
     assert answer == b"" or answer.startswith(b"HTTP/1.1 400")
 
 
-async def test_a_narrower_policy_cuts_the_connections_made_under_the_wider_one():
+async def test_a_narrower_policy_cuts_the_connections_made_under_the_wider_one() -> None:
     upstream = Upstream(b"")
     async with (
         listening(upstream.handle) as port,
@@ -276,7 +278,7 @@ async def test_a_narrower_policy_cuts_the_connections_made_under_the_wider_one()
         writer.close()
 
 
-async def test_a_client_that_leaves_takes_the_upstream_connection_with_it():
+async def test_a_client_that_leaves_takes_the_upstream_connection_with_it() -> None:
     upstream = Upstream(b"")
     async with (
         listening(upstream.handle) as port,
@@ -292,7 +294,7 @@ async def test_a_client_that_leaves_takes_the_upstream_connection_with_it():
             await upstream.gone.wait()
 
 
-async def test_closing_ends_an_exchange_that_waits_for_a_name():
+async def test_closing_ends_an_exchange_that_waits_for_a_name() -> None:
     asked = asyncio.Event()
 
     async def never(host: str, port: int) -> list[str]:

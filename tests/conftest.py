@@ -1,0 +1,27 @@
+"""Fixtures every room may use."""
+
+import asyncio
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from agent.chromium.discovery import find
+from agent.ports import BrowserUnavailable
+
+
+@pytest.fixture(scope="session")
+def chromium_executable() -> str:
+    """The browser used without windows, as the agent would find it.
+
+    Skips where there is none, unless CI is set: there it fails.
+    """
+    search = find(headless=True, env=dict(os.environ))
+    try:
+        # In a thread of its own, because another plugin's loop may be running in this one.
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(asyncio.run, search).result().executable
+    except BrowserUnavailable as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
