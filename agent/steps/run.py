@@ -1,0 +1,129 @@
+"""A plan on a page, step by step."""
+
+from collections.abc import Callable, Sequence
+
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Page
+
+from agent.clock import monotonic
+from agent.ports import Denied, Evidence, StaleAssignment, UploadRefused
+from agent.steps.capture import capture
+from agent.steps.failures import StepFailed, clean, failed
+from agent.steps.observed import observing
+from agent.steps.stage import Attempt, Stage, StepClock, timed_out
+from agent.steps.substitution import has_references, mentions, substitute_step
+from agent.steps.verbs import VERBS, Verb
+from farm.protocol.failures import Failure, Reason
+from farm.protocol.messages import StepEnded, StepStarted
+from farm.protocol.plan import Plan, Timeouts
+from farm.protocol.steps import Extract, Html, Pdf, Screenshot, Step, StepBase
+
+_NEVER_SKIPPED = frozenset(
+    {Reason.PAGE_CRASHED, Reason.PAGE_CLOSED, Reason.BROWSER_LOST, Reason.STALE_ASSIGNMENT}
+)
+"""After these there is no going on, optional or not."""
+
+
+def none_denied() -> Sequence[Denied]:
+    """Say that no request has been refused: the egress is not watched."""
+    return ()
+
+
+async def run_plan(
+    page: Page,
+    plan: Plan,
+    evidence: Evidence,
+    *,
+    denied: Callable[[], Sequence[Denied]] = none_denied,
+) -> Failure | None:
+    """Run the steps of a plan in order, to the end or to the first that fails.
+
+    Every step is bounded by a clock of ours; the job's own clock is the caller's business, and so
+    is closing the page. The failed step has no `StepEnded`: the failure names it. A failure leaves
+    a picture and the page's markup as artifacts where that is possible; a cancellation nothing.
+
+    Args:
+        page: A page nobody else drives meanwhile.
+        plan: What to do.
+        evidence: Where to say what is done.
+        denied: Which requests the egress proxy has refused since the attempt began.
+
+    Returns:
+        Why the attempt failed, or None.
+    """
+    attempt = Attempt(page=page, plan=plan, evidence=evidence, denied=denied)
+    async with observing(attempt):
+        for index, step in enumerate(plan.steps):
+            attempt.index, attempt.step = index, step
+            failure = await _step(attempt, step)
+            if failure is not None:
+                await capture(attempt, failure)
+                return failure
+    return None
+
+
+async def _step(attempt: Attempt, step: Step) -> Failure | None:
+    index, label = attempt.index, label_of(step)
+    note = attempt.evidence.note
+    await note(StepStarted(index=index, verb=step.type, label=label))
+    began = monotonic()
+    try:
+        await _bounded(attempt, step, VERBS[type(step)])
+    except StepFailed as failed_step:
+        failure = Failure(
+            reason=failed_step.reason,
+            detail=failed_step.detail,
+            step_index=index,
+            step=label,
+            status=failed_step.status,
+        )
+        if not step.optional or failure.reason in _NEVER_SKIPPED:
+            return failure
+        await note(StepEnded(index=index, ms=_ms_since(began), skipped=failure))
+    else:
+        await note(StepEnded(index=index, ms=_ms_since(began)))
+    return None
+
+
+async def _bounded(attempt: Attempt, step: Step, verb: Verb) -> None:
+    """Do a step within its time; whatever goes wrong comes as `StepFailed`."""
+    clock = StepClock(_timeout_of(step, verb, attempt.plan.timeouts))
+    try:
+        async with clock.running():
+            await _do(attempt, step, verb, clock)
+    except TimeoutError:
+        raise timed_out(clock, navigation=verb.navigates, url=attempt.page.url) from None
+    except PlaywrightError as error:
+        raise failed(error, waited=clock.words) from None
+    except UploadRefused as refused:
+        raise StepFailed(Reason(refused.reason), clean(refused.detail)) from None
+    except StaleAssignment:
+        raise StepFailed(Reason.STALE_ASSIGNMENT, "the attempt has ended for the farm") from None
+
+
+async def _do(attempt: Attempt, step: Step, verb: Verb, clock: StepClock) -> None:
+    if has_references(step):
+        title = await attempt.page.title() if mentions(step, "page.title") else None
+        step = substitute_step(step, attempt.names(title))
+    stage = Stage(attempt, step, clock)
+    if verb.begins_effect:
+        await verb.do(stage, step)
+        return
+    async with stage.effect():
+        await verb.do(stage, step)
+
+
+def label_of(step: StepBase) -> str:
+    """Return the step's id or name, or its verb; the name of a file or data set is no such name."""
+    named = not isinstance(step, Extract | Screenshot | Pdf | Html)
+    return step.id or (step.name if named else None) or str(getattr(step, "type", ""))
+
+
+def _timeout_of(step: StepBase, verb: Verb, timeouts: Timeouts) -> int:
+    if step.timeout is not None:
+        return step.timeout
+    return timeouts.navigation if verb.navigates else timeouts.step
+
+
+def _ms_since(began: float) -> float:
+    return round(1000 * (monotonic() - began), 1)
