@@ -1,0 +1,60 @@
+# `make demo` and `make test` need git, make, python3 (3.11 or newer) with venv, and nothing before.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# A stamp that is newer than everything that would make it stale.
+INSTALLED := $(VENV)/.installed
+
+PYTEST := $(BIN)/python -m pytest
+# `make demo HEADED=1` shows the browser.
+HEADED ?=
+
+.PHONY: help demo test check bench format lock clean browser system
+
+help: ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: browser ## Run two jobs on the sample shop through a farm of their own
+	@$(BIN)/python -m examples.demo $(if $(HEADED),--headed)
+
+test: browser system ## Install what the tests need, and run all of them
+	@$(PYTEST)
+
+check: $(INSTALLED) ## Format, lint, types, imports, and the quick tests
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(PYTEST) -q -m "not browser and not slow and not images"
+
+bench: browser ## Measure the farm against bare Playwright; writes build/bench.json
+	@$(BIN)/python -m benchmarks
+
+format: $(INSTALLED) ## Format the code and sort its imports
+	@$(BIN)/ruff check --fix-only --quiet --select I .
+	@$(BIN)/ruff format .
+
+lock: ## Write requirements.lock anew from pyproject.toml
+	@scripts/lock.sh
+
+clean: ## Remove everything that was made, the virtual environment too
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	    .import_linter_cache *.egg-info
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(INSTALLED): pyproject.toml requirements.lock scripts/venv.sh
+	@scripts/venv.sh "$(PYTHON)" "$(VENV)"
+	@touch $@
+
+# Looked at every time: a browser can be gone while the virtual environment is still there.
+browser: $(INSTALLED)
+	@scripts/browser.sh "$(BIN)"
+
+# After the browser, because both may use apt.
+system: browser
+	@scripts/system.sh
