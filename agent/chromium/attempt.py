@@ -1,0 +1,151 @@
+"""One attempt on one tab, under clocks of our own.
+
+What ends first decides: the plan, the tab (crashed, closed, or lost with the browser), the job's
+time, or a step that goes on after its own time.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, assert_never
+
+import structlog
+from playwright.async_api import Page
+
+from agent.chromium.happenings import Happenings
+from agent.chromium.tabs import End, Tab
+from agent.chromium.watched import Watched
+from agent.ports import Denied, Evidence, Outcome, StaleAssignment
+from farm.protocol.failures import Failure, Reason
+from farm.protocol.plan import Plan
+
+_log = structlog.get_logger(__name__)
+_CANCEL_S = 2.0
+_NEWS_S = 0.3
+"""How long a failure waits for word that the tab or the browser was its cause."""
+_MAYBE_GONE = frozenset({Reason.PAGE_CLOSED, Reason.PAGE_CRASHED, Reason.INTERNAL})
+
+
+class RunPlan(Protocol):
+    """What runs the steps: `agent.steps.run.run_plan`."""
+
+    async def __call__(
+        self, page: Page, plan: Plan, evidence: Evidence, *, denied: Callable[[], Sequence[Denied]]
+    ) -> Failure | None:
+        """Run the plan; None is success."""
+        ...
+
+
+class Attempt:
+    """Runs once."""
+
+    def __init__(self, tab: Tab, plan: Plan, evidence: Evidence, run_plan: RunPlan) -> None:
+        self._tab = tab
+        self._plan = plan
+        self._run_plan = run_plan
+        self._evidence = evidence
+        self._verdict: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._hung = asyncio.Event()
+        self._happenings = Happenings()
+        self._watched = Watched(
+            evidence, plan, badge=tab.badge, hung=self._hung.set, overdue=self._overdue
+        )
+
+    async def run(self, close: Callable[[], Awaitable[None]]) -> Outcome:
+        """Run to the first end; `close` closes the tab, and is awaited if the plan does not stop.
+
+        Raises:
+            CancelledError: If cancelled; the plan has been stopped, the tab has not been closed.
+        """
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(self._plan.timeouts.job / 1000, self._job_over)
+        self._tab.happenings = self._happenings
+        self._tab.ended.add_done_callback(self._on_end)
+        try:
+            async with asyncio.TaskGroup() as group:
+                helpers = [
+                    group.create_task(
+                        self._happenings.forward(self._evidence), name="attempt.notices"
+                    ),
+                    group.create_task(self._free_when_hung(), name="attempt.unhang"),
+                ]
+                work = group.create_task(self._work(), name="attempt.plan")
+                await asyncio.wait({work, self._verdict}, return_when=asyncio.FIRST_COMPLETED)
+                outcome = await self._conclude(work, close)
+                for helper in helpers:
+                    helper.cancel()
+            await self._happenings.forward_rest(self._evidence)
+            return outcome
+        finally:
+            timer.cancel()
+            self._watched.stop()
+            self._tab.ended.remove_done_callback(self._on_end)
+            self._tab.happenings = None
+
+    async def _work(self) -> Outcome:
+        try:
+            failure = await self._run_plan(
+                self._tab.page, self._plan, self._watched, denied=self._happenings.denied
+            )
+        except StaleAssignment:
+            return self._failed(Reason.STALE_ASSIGNMENT, "the attempt has ended for the farm")
+        except Exception as error:  # noqa: BLE001 - a run ends with an outcome, whatever happens
+            _log.exception("attempt.broken", context_id=self._tab.context_id)
+            return self._failed(Reason.INTERNAL, f"{type(error).__name__}: {error}")
+        if failure is None:
+            return Outcome(outcome="succeeded")
+        return Outcome(outcome="failed", failure=failure)
+
+    async def _conclude(
+        self, work: asyncio.Task[Outcome], close: Callable[[], Awaitable[None]]
+    ) -> Outcome:
+        if not self._verdict.done():
+            outcome = work.result()
+            if outcome.failure is None or outcome.failure.reason not in _MAYBE_GONE:
+                return outcome
+            await asyncio.wait({self._verdict}, timeout=_NEWS_S)
+            return self._verdict.result() if self._verdict.done() else outcome
+        work.cancel()
+        await asyncio.wait({work}, timeout=_CANCEL_S)
+        if not work.done():
+            await close()  # makes every call on the page raise
+        return self._verdict.result()
+
+    async def _free_when_hung(self) -> None:
+        while True:
+            await self._hung.wait()
+            self._hung.clear()
+            await self._tab.unhang()
+
+    def _on_end(self, ended: asyncio.Future[End]) -> None:
+        match ended.result():
+            case End.CRASHED:
+                self._decide(self._failed(Reason.PAGE_CRASHED, "the page's renderer crashed"))
+            case End.CLOSED:
+                self._decide(self._failed(Reason.PAGE_CLOSED, "somebody closed the page"))
+            case End.LOST:
+                self._decide(self._failed(Reason.BROWSER_LOST, "the browser ended"))
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _job_over(self) -> None:
+        limit = self._plan.timeouts.job / 1000
+        failure = self._failure(Reason.JOB_TIMEOUT, f"the job did not end within {limit:g} s")
+        self._decide(Outcome(outcome="timed_out", failure=failure))
+
+    def _overdue(self) -> None:
+        self._decide(self._failed(Reason.STEP_TIMEOUT, "the step went on after its time"))
+
+    def _decide(self, outcome: Outcome) -> None:
+        if not self._verdict.done():
+            self._verdict.set_result(outcome)
+
+    def _failed(self, reason: Reason, detail: str) -> Outcome:
+        return Outcome(outcome="failed", failure=self._failure(reason, detail))
+
+    def _failure(self, reason: Reason, detail: str) -> Failure:
+        step = self._watched.step
+        if step is None:
+            return Failure(reason=reason, detail=detail[:2000])
+        return Failure(
+            reason=reason, detail=detail[:2000], step_index=step.index, step=step.label or step.verb
+        )

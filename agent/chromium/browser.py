@@ -1,0 +1,240 @@
+"""`agent.ports.Browser` by Playwright: one life after another, and never an endless wait."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+
+import structlog
+from playwright.async_api import Error as PlaywrightError
+
+from agent.chromium.attempt import Attempt, RunPlan
+from agent.chromium.discovery import find
+from agent.chromium.launch import Life
+from agent.chromium.shielding import to_the_end, within
+from agent.chromium.tabs import Tab
+from agent.chromium.windows import CLOSE_S, Window
+from agent.chromium.workspace import sweep
+from agent.ports import (
+    BrowserEvent,
+    BrowserInfo,
+    BrowserLost,
+    BrowserUnavailable,
+    Evidence,
+    Outcome,
+    WindowGone,
+)
+from agent.steps.run import run_plan
+from farm.protocol.failures import Failure, Reason
+from farm.protocol.plan import BrowserOptions, Plan
+
+_log = structlog.get_logger(__name__)
+_OPEN_S = 30.0
+_PROBE_S = 15.0
+
+
+class ChromiumBrowser:
+    """Implements `agent.ports.Browser`."""
+
+    def __init__(
+        self,
+        *,
+        headless: bool,
+        env: Mapping[str, str],
+        executable: str | None = None,
+        sandbox: bool | None = None,
+        run_plan: RunPlan = run_plan,
+    ) -> None:
+        """Choose what to start.
+
+        Args:
+            headless: Without windows.
+            env: The agent's environment; what Chromium gets of it is an allow-list. Headed use
+                needs `DISPLAY` in it.
+            executable: A browser to use and no other.
+            sandbox: Demand or refuse Chromium's own sandbox; None takes it where it works.
+            run_plan: What runs the steps.
+        """
+        self._headless = headless
+        self._env = env
+        self._executable = executable
+        self._sandbox = sandbox
+        self._run_plan = run_plan
+        self._life: Life | None = None
+        self._windows: dict[str, Window] = {}
+        self._dead: list[Window] = []
+        self._tell: Callable[[BrowserEvent], None] = lambda _: None
+
+    async def start(self, tell: Callable[[BrowserEvent], None]) -> BrowserInfo:
+        """Begin a life; see the port."""
+        await self.kill()
+        for path in await asyncio.to_thread(sweep):
+            _log.info("workspace.swept", path=str(path))
+        found = await find(
+            headless=self._headless,
+            executable=self._executable,
+            env=self._env,
+            sandbox=self._sandbox,
+        )
+        life = self._life = Life(found, headless=self._headless, env=self._env)
+        self._tell = tell
+        info = await life.start(lambda detail: self._on_lost(life, detail))
+        try:
+            await self.probe()
+        except BaseException as error:
+            await to_the_end(self.kill())
+            if isinstance(error, PlaywrightError | TimeoutError | RuntimeError):
+                reason = f"{found.executable} shows no page: {error}"
+                raise BrowserUnavailable(reason) from error
+            raise
+        return info
+
+    async def open_window(self, window_id: str, context_id: str, options: BrowserOptions) -> None:
+        """Open a window with one tab; see the port."""
+        life = self._living()
+        window = Window(window_id, lambda event: self._on_event(life, event))
+        self._windows[window_id] = window
+
+        async def opening() -> None:
+            await window.open(life.browser, options, headed=not self._headless)
+            await window.open_tab(context_id, headed=not self._headless)
+
+        try:
+            await to_the_end(self._bounded(life, opening()), name="window.open")
+        except BaseException:
+            await to_the_end(self.close_window(window_id))
+            raise
+
+    async def open_tab(self, window_id: str, context_id: str) -> None:
+        """Open one more tab in a window; see the port."""
+        life, window = self._living(), self._windows[window_id]
+        opening = window.open_tab(context_id, headed=not self._headless)
+        try:
+            await to_the_end(self._bounded(life, opening), name="tab.open")
+        except asyncio.CancelledError:
+            await to_the_end(self.close_tab(context_id))
+            raise
+
+    async def run(self, context_id: str, plan: Plan, evidence: Evidence) -> Outcome:
+        """Run a plan on a tab; see the port."""
+        place = self._place(context_id)
+        if place is None:
+            return _refused(Reason.PAGE_CLOSED, "the tab was gone before the attempt began")
+        window, tab = place
+        try:
+            window.begin(context_id, plan.egress)
+        except ValueError as error:
+            await to_the_end(self.close_tab(context_id))
+            return _refused(Reason.VALUE_INVALID, f"egress.allow: {error}")
+        try:
+            attempt = Attempt(tab, plan, evidence, self._run_plan)
+            outcome = await attempt.run(lambda: self.close_tab(context_id))
+        except asyncio.CancelledError:
+            await to_the_end(self.close_tab(context_id))
+            raise
+        finally:
+            window.finish(context_id)
+        if outcome.outcome != "succeeded":
+            await to_the_end(self.close_tab(context_id))
+            return replace(outcome, page_gone=True)
+        if plan.reuse:
+            await tab.close_extras()
+        return outcome
+
+    async def close_tab(self, context_id: str) -> None:
+        """Close a tab, with its window if it is the only one; see the port."""
+        place = self._place(context_id)
+        if place is None:
+            return
+        window, tab = place
+        if len(window.tabs) <= 1 or not await self._close_page(tab):
+            await self.close_window(window.window_id)
+
+    async def _close_page(self, tab: Tab) -> bool:
+        await tab.close_extras()
+        with contextlib.suppress(PlaywrightError):
+            await within(CLOSE_S, tab.page.close())
+        return tab.page.is_closed()
+
+    async def close_window(self, window_id: str) -> None:
+        """Close a window with all its tabs; see the port."""
+        window, life = self._windows.get(window_id), self._life
+        if window is None:
+            return
+        if not await window.close() and life is not None:
+            _log.warning("window.stuck", window_id=window_id)
+            life.lose(f"window {window_id} does not close")
+            await life.kill()
+        self._windows.pop(window_id, None)
+
+    async def show(self, context_id: str, text: str) -> None:
+        """Show a text in the window's title; see the port."""
+        place = self._place(context_id)
+        if place is not None and place[1].badge is not None:
+            await place[1].badge.show(text)
+
+    async def probe(self) -> None:
+        """Open a page, evaluate something, close it; see the port."""
+        browser = self._living().browser
+        async with asyncio.timeout(_PROBE_S):
+            context = await browser.new_context()
+            try:
+                page = await context.new_page()
+                await page.goto("data:text/html,<title>probe</title>")
+                if await page.evaluate("document.title") != "probe":
+                    raise RuntimeError("the page does not say what it was given")
+            finally:
+                with contextlib.suppress(PlaywrightError):
+                    await within(CLOSE_S, context.close())
+
+    async def kill(self) -> None:
+        """End the browser with everything it started; see the port."""
+        life, self._life = self._life, None
+        self._lose_windows()
+        if life is not None:
+            await life.kill()
+        dead, self._dead = self._dead, []
+        for window in dead:
+            await window.close()
+
+    def _living(self) -> Life:
+        if self._life is None or self._life.ended:
+            raise BrowserUnavailable("the browser is not running")
+        return self._life
+
+    def _place(self, context_id: str) -> tuple[Window, Tab] | None:
+        for window in self._windows.values():
+            if (tab := window.tabs.get(context_id)) is not None:
+                return window, tab
+        return None
+
+    async def _bounded(self, life: Life, work: Awaitable[object]) -> None:
+        if not await within(_OPEN_S, work):
+            life.lose("the browser opens no window")
+            raise BrowserUnavailable("the browser opens no window")
+
+    def _on_event(self, life: Life, event: BrowserEvent) -> None:
+        if life is not self._life or life.ended:
+            return
+        if isinstance(event, WindowGone):
+            self._windows.pop(event.window_id, None)
+        self._tell(event)
+
+    def _on_lost(self, life: Life, detail: str) -> None:
+        if life is not self._life:
+            return
+        _log.warning("browser.lost", detail=detail)
+        self._lose_windows()
+        self._tell(BrowserLost(detail))
+
+    def _lose_windows(self) -> None:
+        windows, self._windows = self._windows, {}
+        for window in windows.values():
+            window.lose()
+            self._dead.append(window)
+
+
+def _refused(reason: Reason, detail: str) -> Outcome:
+    return Outcome(
+        outcome="failed", failure=Failure(reason=reason, detail=detail[:2000]), page_gone=True
+    )

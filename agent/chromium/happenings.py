@@ -1,0 +1,48 @@
+"""What a page did beside its job, kept within bounds: a page may do it a million times."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+
+from agent.ports import Denied, Evidence
+from farm.protocol.messages import Notice
+
+_EACH = 20
+_DENIED = 10_000
+_DETAIL = 500
+
+
+class Happenings:
+    """The notices of one attempt. Listeners put them in at once; `forward` hands them on."""
+
+    def __init__(self) -> None:
+        self._notices: asyncio.Queue[Notice] = asyncio.Queue()
+        self._counts: Counter[str] = Counter()
+        self._denied: list[Denied] = []
+
+    def note(self, code: str, detail: str) -> None:
+        """Keep a notice; the first twenty of each code are kept."""
+        self._counts[code] += 1
+        if self._counts[code] <= _EACH:
+            self._notices.put_nowait(Notice(code=code, detail=detail[:_DETAIL]))
+
+    def deny(self, denied: Denied) -> None:
+        """Keep what the egress proxy answered itself."""
+        if len(self._denied) < _DENIED:
+            self._denied.append(denied)
+        code = "egress_unreachable" if denied.unreachable else "egress_denied"
+        self.note(code, f"{denied.url}: {denied.reason}")
+
+    def denied(self) -> Sequence[Denied]:
+        """Return what has been denied so far, oldest first."""
+        return self._denied
+
+    async def forward(self, evidence: Evidence) -> None:
+        """Hand notices on as they come, until cancelled."""
+        while True:
+            await evidence.note(await self._notices.get())
+
+    async def forward_rest(self, evidence: Evidence) -> None:
+        """Hand on what is still here."""
+        while not self._notices.empty():
+            await evidence.note(self._notices.get_nowait())

@@ -1,0 +1,76 @@
+"""One tab: its page, how it ended, and the one means to stop what runs in it."""
+
+import asyncio
+import contextlib
+from enum import StrEnum
+from typing import Self
+
+from playwright.async_api import BrowserContext, CDPSession, Page
+from playwright.async_api import Error as PlaywrightError
+
+from agent.chromium.badge import Badge
+from agent.chromium.happenings import Happenings
+from agent.chromium.shielding import within
+
+_STOP_S = 1.0
+_ANSWER_S = 0.25
+
+
+class End(StrEnum):
+    """How a tab ended."""
+
+    CRASHED = "crashed"
+    CLOSED = "closed"
+    LOST = "lost"
+    """With the browser."""
+
+
+class Tab:
+    """A page under the name the farm knows it by."""
+
+    def __init__(
+        self, context_id: str, page: Page, session: CDPSession, badge: Badge | None
+    ) -> None:
+        self.context_id = context_id
+        self.page = page
+        self.badge = badge
+        self._session = session
+        self.ended: asyncio.Future[End] = asyncio.get_running_loop().create_future()
+        self.happenings: Happenings | None = None
+        """Of the attempt that runs on it; None while none does."""
+        self.extras: set[Page] = set()
+        """Pages its attempt has opened."""
+
+    @classmethod
+    async def open(cls, context_id: str, context: BrowserContext, *, headed: bool) -> Self:
+        """Open a page in a context, with a debugging session from its first moment.
+
+        The session must be there before the page hangs: it can stop a script only then.
+        """
+        page = await context.new_page()
+        session = await context.new_cdp_session(page)
+        return cls(context_id, page, session, Badge(session) if headed else None)
+
+    def end(self, how: End) -> None:
+        """Say how the tab ended; the first to say so is right."""
+        if not self.ended.done():
+            self.ended.set_result(how)
+
+    def note(self, code: str, detail: str) -> None:
+        """Keep a notice for the attempt that runs, if one does."""
+        if self.happenings is not None:
+            self.happenings.note(code, detail)
+
+    async def unhang(self) -> None:
+        """Break off the script that runs in the page, if the page does not answer because of it."""
+        with contextlib.suppress(PlaywrightError):
+            ask = self._session.send("Runtime.evaluate", {"expression": "1"})
+            if not await within(_ANSWER_S, ask):
+                await within(_STOP_S, self._session.send("Runtime.terminateExecution"))
+
+    async def close_extras(self) -> None:
+        """Close the pages the attempt has opened."""
+        for page in tuple(self.extras):
+            with contextlib.suppress(PlaywrightError):
+                await within(_STOP_S, page.close())
+        self.extras.clear()

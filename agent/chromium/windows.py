@@ -1,0 +1,189 @@
+"""The windows of one browser life: a BrowserContext each, with a proxy of its own."""
+
+import contextlib
+from collections.abc import Callable
+
+from playwright.async_api import Browser as PlaywrightBrowser
+from playwright.async_api import BrowserContext, Page
+from playwright.async_api import Error as PlaywrightError
+
+from agent.chromium.egress import Policy
+from agent.chromium.forwarder import Forwarder
+from agent.chromium.guards import guard_context, guard_page
+from agent.chromium.shielding import within
+from agent.chromium.tabs import End, Tab
+from agent.ports import BrowserEvent, Denied, TabCrashed, TabGone, WindowGone
+from farm.protocol.plan import BrowserOptions, Egress
+
+MAX_EXTRA_TABS = 5
+CLOSE_S = 4.0
+
+
+class Window:
+    """One window, in an identity of its own."""
+
+    def __init__(self, window_id: str, tell: Callable[[BrowserEvent], None]) -> None:
+        self.window_id = window_id
+        self.tabs: dict[str, Tab] = {}
+        self._tell = tell
+        self._forwarder = Forwarder(self._on_denied)
+        self._context: BrowserContext | None = None
+        self._opening = 0
+        self._closing = False
+        self._lost = False
+        self._unclaimed: list[Page] = []
+        self._running: dict[str, Egress] = {}
+
+    @property
+    def context(self) -> BrowserContext:
+        """The identity."""
+        if self._context is None:
+            raise RuntimeError("the window is not open")
+        return self._context
+
+    async def open(
+        self, browser: PlaywrightBrowser, options: BrowserOptions, *, headed: bool
+    ) -> None:
+        """Make the identity; it has no tab yet.
+
+        Raises:
+            PlaywrightError: If the browser does not do it.
+        """
+        await self._forwarder.start()
+        viewport = options.viewport
+        self._context = await browser.new_context(
+            proxy={"server": self._forwarder.address},
+            viewport={"width": viewport.width, "height": viewport.height} if viewport else None,
+            no_viewport=True if headed and viewport is None else None,
+            locale=options.locale,
+            user_agent=options.user_agent,
+            permissions=[],  # asks for any are denied at once, instead of waiting for a person
+            accept_downloads=True,  # so that they are ours to cancel, by name
+            service_workers="allow",
+        )
+        self._context.on("page", self._on_page)
+        self._context.on("close", lambda _: self._on_close())
+        await guard_context(self._context)
+
+    async def open_tab(self, context_id: str, *, headed: bool) -> Tab:
+        """Open one more tab."""
+        self._opening += 1
+        try:
+            tab = await Tab.open(context_id, self.context, headed=headed)
+        finally:
+            self._opening -= 1
+        guard_page(tab.page, tab.note)
+        self.tabs[context_id] = tab
+        tab.page.on("crash", lambda _: self._on_crash(tab))
+        tab.page.on("close", lambda _: self._on_page_closed(tab))
+        self._unclaimed = [page for page in self._unclaimed if page is not tab.page]
+        if not self._opening:
+            strangers, self._unclaimed = self._unclaimed, []
+            for page in strangers:
+                await self._adopt(page)
+        return tab
+
+    def begin(self, context_id: str, egress: Egress) -> None:
+        """Let the window go where the attempt on one of its tabs may go.
+
+        Raises:
+            ValueError: If an entry of `egress` means nothing.
+        """
+        Policy.of(egress)
+        self._running[context_id] = egress
+        self._apply_egress()
+
+    def finish(self, context_id: str) -> None:
+        """The attempt is over; what it left running keeps its ways until the next one."""
+        if len(self._running) > 1:
+            del self._running[context_id]
+            self._apply_egress()
+        else:
+            self._running.clear()
+
+    def _apply_egress(self) -> None:
+        # Tabs of one window share its connections, and whoever asked for them its identity.
+        entries = dict.fromkeys(e for egress in self._running.values() for e in egress.allow)
+        self._forwarder.apply(Policy.of(Egress(allow=tuple(entries))))
+
+    async def close(self) -> bool:
+        """Close it with all its tabs; tell whether the browser did so in time. May be repeated."""
+        self._closing = True
+        closed = self._context is None or self._lost or await self._close_context(self._context)
+        await self._forwarder.close()
+        return closed
+
+    async def _close_context(self, context: BrowserContext) -> bool:
+        try:
+            return await within(CLOSE_S, context.close())
+        except PlaywrightError:
+            return all(page.is_closed() for page in context.pages)
+
+    def lose(self) -> None:
+        """The browser is gone: end the tabs, without a word to anybody."""
+        self._lost = True
+        tabs, self.tabs = self.tabs, {}
+        for tab in tabs.values():
+            tab.end(End.LOST)
+
+    def _on_denied(self, denied: Denied) -> None:
+        for tab in self.tabs.values():
+            if tab.happenings is not None:
+                tab.happenings.deny(denied)
+
+    def _on_crash(self, tab: Tab) -> None:
+        if self.tabs.get(tab.context_id) is tab:
+            tab.end(End.CRASHED)
+            self._tell(TabCrashed(tab.context_id))
+
+    async def _on_page_closed(self, tab: Tab) -> None:
+        self._on_tab_closed(tab)
+        if not self.tabs and not self._closing and not self._lost:
+            await self.close()  # an identity without a tab is a window nobody can see
+
+    def _on_tab_closed(self, tab: Tab) -> None:
+        if self.tabs.get(tab.context_id) is tab:
+            del self.tabs[tab.context_id]
+            tab.end(End.CLOSED)
+            self._tell(TabGone(tab.context_id))
+
+    def _on_close(self) -> None:
+        for tab in tuple(self.tabs.values()):
+            self._on_tab_closed(tab)
+        self._tell(WindowGone(self.window_id))
+
+    async def _on_page(self, page: Page) -> None:
+        if self._opening:
+            self._unclaimed.append(page)
+        else:
+            await self._adopt(page)
+
+    async def _adopt(self, page: Page) -> None:
+        """Take a page that a page has opened in, for as long as its attempt lasts."""
+        owner = await self._owner(page)
+        if owner is None or owner.happenings is None:
+            await _close_quietly(page)
+        elif len(owner.extras) >= MAX_EXTRA_TABS:
+            owner.note("popup_closed", f"more than {MAX_EXTRA_TABS}: {page.url}")
+            await _close_quietly(page)
+        else:
+            guard_page(page, owner.note)
+            owner.extras.add(page)
+            page.on("close", lambda _: owner.extras.discard(page))
+            owner.note("popup_opened", page.url)
+
+    async def _owner(self, page: Page) -> Tab | None:
+        running = [tab for tab in self.tabs.values() if tab.happenings is not None]
+        if len(running) <= 1:
+            return running[0] if running else None
+        with contextlib.suppress(PlaywrightError):
+            opener = await page.opener()
+            for tab in running:
+                if opener is tab.page or opener in tab.extras:
+                    return tab
+        return None
+
+
+async def _close_quietly(page: Page) -> None:
+    with contextlib.suppress(PlaywrightError):
+        await within(CLOSE_S, page.close())
