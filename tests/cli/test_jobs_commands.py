@@ -1,0 +1,171 @@
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+from typer.testing import CliRunner, Result
+
+from farm.cli import app
+from farm.cli.exits import ExitCode
+from farm.core.job_states import AttemptState, JobState
+from tests.api.stack import Stack, running
+from tests.cli.uploading import upload
+
+EVIL = "[red]\x1b[31mhi\u202e"
+
+
+@pytest.fixture
+async def stack(tmp_path: Path) -> AsyncIterator[Stack]:
+    # The farm is in the same process here, and its log is not the command's output.
+    with capture_logs():
+        async with running(tmp_path) as stack:
+            yield stack
+
+
+async def farm(stack: Stack, *arguments: str) -> Result:
+    """Run the command in a thread: it brings an event loop of its own."""
+    connection = ("--url", stack.url, "--token", stack.admin)
+    return await asyncio.to_thread(CliRunner().invoke, app, [*arguments, *connection])
+
+
+async def finished(stack: Stack, *items: dict[str, object]) -> str:
+    job_id = await stack.submit()
+    attempt = await stack.start(job_id)
+    if items:
+        await stack.add_items(attempt, *items)
+    await stack.finish(attempt)
+    return job_id
+
+
+async def test_submitting_writes_the_id_and_params_reach_the_job(
+    stack: Stack, tmp_path: Path
+) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("{name: n, params: {q: a}, steps: [{goto: 'https://x.example/${params.q}'}]}")
+    result = await farm(stack, "jobs", "submit", str(file), "--param", "q=b")
+    assert result.exit_code == ExitCode.SUCCEEDED, result.output
+    shown = await farm(stack, "jobs", "show", result.stdout.strip(), "--json")
+    assert json.loads(shown.stdout)["state"] == "queued"
+
+
+async def test_a_refused_job_file_names_the_place_and_the_nearest_word(
+    stack: Stack, tmp_path: Path
+) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("name: n\nsteps:\n  - gotoo: https://x.example/\n")
+    result = await farm(stack, "jobs", "submit", str(file))
+    assert result.exit_code == ExitCode.USAGE
+    assert "/steps/0" in result.stderr
+    assert "goto" in result.stderr
+
+
+async def test_jobs_are_listed_and_counted_page_by_page(stack: Stack) -> None:
+    submitted = [await stack.submit() for _ in range(3)]
+    everything = await farm(stack, "jobs", "list", "--json")
+    assert [job["id"] for job in json.loads(everything.stdout)] == submitted[::-1]
+    two = await farm(stack, "jobs", "list", "--json", "--limit", "2")
+    assert len(json.loads(two.stdout)) == 2
+    table = await farm(stack, "jobs", "list", "--state", "queued")
+    assert all(job_id in table.stdout for job_id in submitted)
+
+
+async def test_an_unknown_job_is_a_failure_said_on_stderr(stack: Stack) -> None:
+    result = await farm(stack, "jobs", "show", "nothing")
+    assert result.exit_code == ExitCode.FAILED
+    assert result.stdout == ""
+    assert "Not found" in result.stderr or "not" in result.stderr.lower()
+
+
+async def test_a_wrong_token_has_its_own_code(stack: Stack) -> None:
+    result = await asyncio.to_thread(
+        CliRunner().invoke, app, ["agents", "--url", stack.url, "--token", "wrong"]
+    )
+    assert result.exit_code == ExitCode.NO_FARM
+
+
+async def test_records_come_as_a_table_as_json_lines_and_as_csv(
+    stack: Stack, tmp_path: Path
+) -> None:
+    job_id = await finished(stack, {"title": EVIL, "n": 1}, {"title": "two", "n": 2})
+    table = await farm(stack, "jobs", "items", job_id)
+    assert "[red][31mhi" in table.stdout
+    assert "\x1b" not in table.stdout
+    lines = await farm(stack, "jobs", "items", job_id, "--json")
+    assert [json.loads(line) for line in lines.stdout.splitlines()] == [
+        {"title": EVIL, "n": 1},
+        {"title": "two", "n": 2},
+    ]
+    assert "\x1b" not in lines.stdout
+    path = tmp_path / "items.csv"
+    await farm(stack, "jobs", "items", job_id, "-o", str(path))
+    assert path.read_text().splitlines()[0].lstrip("\ufeff").startswith("title")
+    csv = await farm(stack, "jobs", "items", job_id, "--csv")
+    assert csv.stdout.splitlines()[0].lstrip("\ufeff").startswith("title")
+
+
+@pytest.mark.parametrize(
+    ("attempt_state", "state", "code"),
+    [
+        (AttemptState.SUCCEEDED, JobState.SUCCEEDED, ExitCode.SUCCEEDED),
+        (AttemptState.FAILED, JobState.FAILED, ExitCode.FAILED),
+        (AttemptState.CANCELLED, JobState.CANCELLED, ExitCode.CANCELLED),
+        (AttemptState.TIMED_OUT, JobState.TIMED_OUT, ExitCode.TIMED_OUT),
+        (AttemptState.LOST, JobState.UNCERTAIN, ExitCode.UNCERTAIN),
+    ],
+)
+async def test_watching_a_job_ends_with_the_code_of_its_state(
+    stack: Stack, attempt_state: AttemptState, state: JobState, code: ExitCode
+) -> None:
+    job_id = await stack.submit()
+    attempt = await stack.start(job_id)
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(farm(stack, "jobs", "watch", job_id))
+        await stack.add_items(attempt, {"n": 1})
+        await stack.finish(attempt, attempt_state=attempt_state, job_state=state)
+    result = watching.result()
+    assert result.exit_code == code, result.output
+    assert result.stdout.strip() == job_id
+    assert state.replace("_", " ") in result.stderr
+
+
+async def test_a_queued_job_is_cancelled(stack: Stack) -> None:
+    job_id = await stack.submit()
+    result = await farm(stack, "jobs", "cancel", job_id)
+    assert result.stdout.strip() == f"{job_id} cancelled"
+
+
+async def test_an_uncertain_job_is_resolved_and_a_certain_one_is_not(stack: Stack) -> None:
+    job_id = await stack.submit()
+    attempt = await stack.start(job_id)
+    await stack.finish(attempt, attempt_state=AttemptState.LOST, job_state=JobState.UNCERTAIN)
+    result = await farm(stack, "jobs", "resolve", job_id, "--as", "succeeded")
+    assert result.stdout.strip() == f"{job_id} succeeded"
+    again = await farm(stack, "jobs", "resolve", job_id, "--as", "failed")
+    assert again.exit_code == ExitCode.FAILED
+
+
+async def test_files_are_listed_and_downloaded(stack: Stack, tmp_path: Path) -> None:
+    job_id = await stack.submit()
+    attempt = await stack.start(job_id)
+    await upload(stack, attempt, "page.html", b"<p>hello")
+    listed = await farm(stack, "jobs", "artifacts", job_id)
+    assert "page.html" in listed.stdout
+    result = await farm(stack, "jobs", "artifacts", job_id, "page.html", "-o", str(tmp_path / "f"))
+    assert result.exit_code == ExitCode.SUCCEEDED, result.output
+    assert (tmp_path / "f" / "page.html").read_bytes() == b"<p>hello"
+    missing = await farm(stack, "jobs", "artifacts", job_id, "other.html")
+    assert missing.exit_code == ExitCode.FAILED
+
+
+async def test_a_token_is_written_to_stdout_alone(stack: Stack) -> None:
+    result = await farm(stack, "token", "create", "--scope", "agent", "--name", "one")
+    assert len(result.stdout.split()) == 1
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("what", ["agents", "workers", "windows"])
+async def test_the_fleet_is_listed_even_where_there_is_none(stack: Stack, what: str) -> None:
+    assert json.loads((await farm(stack, what, "--json")).stdout) == []
+    assert (await farm(stack, what)).exit_code == ExitCode.SUCCEEDED
