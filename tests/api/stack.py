@@ -1,0 +1,245 @@
+"""The API over real stores; only the dispatcher is a stand-in."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from farm.api.agents import agent_route
+from farm.api.app import build_app
+from farm.api.auth import TokenBook
+from farm.api.deps import Deps
+from farm.api.readiness import Readiness
+from farm.clock import system_clock
+from farm.core.job_states import AttemptState, JobState
+from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
+from farm.jobs.feed import JobFeed
+from farm.jobs.ports import Progress, Waiting
+from farm.jobs.service import JobService
+from farm.stores.artifacts import DirectoryArtifacts
+from farm.stores.ledger import SqliteDatabase, SqlLedger
+from farm.stores.memory.registry import MemoryRegistry
+from farm.stores.records import Attempt, Evidence, Finish, Item
+
+DEFAULT = Namespace("default")
+AGENT = ClientId("agent-1")
+JOB: Mapping[str, Any] = {"name": "a job", "steps": [{"goto": "https://example.com/"}]}
+MAX_ARTIFACT = 256 * 1024
+
+
+@dataclass
+class StandInDispatcher:
+    """Remembers what it was told, and says what the test wants it to say."""
+
+    woken: int = 0
+    cancelled: list[str] = field(default_factory=list)
+    waits: dict[str, Waiting] = field(default_factory=dict)
+    does: dict[str, Progress] = field(default_factory=dict)
+
+    def wake(self) -> None:
+        self.woken += 1
+
+    def cancel(self, job_id: str) -> None:
+        self.cancelled.append(job_id)
+
+    def waiting(self, job_id: str) -> Waiting | None:
+        return self.waits.get(job_id)
+
+    def progress(self, job_id: str) -> Progress | None:
+        return self.does.get(job_id)
+
+
+@dataclass
+class Stack:
+    """A farm's API that listens, and everything behind it."""
+
+    url: str
+    app: web.Application
+    http: aiohttp.ClientSession
+    """Sends no token by itself."""
+    ledger: SqlLedger
+    registry: MemoryRegistry
+    dispatcher: StandInDispatcher
+    feed: JobFeed
+    tokens: TokenBook
+    jobs: JobService
+    admin: str
+    agent: str
+    probe: "Probe"
+    owners: dict[ClientId, str]
+
+    def as_admin(self, **headers: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.admin}", **headers}
+
+    def as_agent(self, **headers: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.agent}", **headers}
+
+    async def submit(self, job: Mapping[str, Any] = JOB) -> str:
+        async with self.http.post(
+            f"{self.url}/v1/jobs", json=dict(job), headers=self.as_admin()
+        ) as response:
+            assert response.status == 201, await response.text()
+            return str((await response.json())["id"])
+
+    async def start(self, job_id: str, number: int = 1) -> Attempt:
+        attempt = await self.ledger.start_attempt(
+            job_id,
+            attempt_id=f"{job_id}-{number}",
+            command_id=f"command-{job_id}-{number}",
+            client_id=AGENT,
+            epoch=1,
+            context_id=ContextId("context-1"),
+            token=Token(store_epoch=1, counter=number),
+            now=system_clock(),
+        )
+        assert attempt is not None
+        self.feed.publish(job_id)
+        return attempt
+
+    async def add_items(
+        self, attempt: Attempt, *items: Mapping[str, Any], seq: int = 1, dataset: str = "items"
+    ) -> None:
+        stored = await self.ledger.record(
+            attempt.attempt_id,
+            attempt.token,
+            [
+                Evidence(
+                    seq=seq,
+                    event_type="items",
+                    at=system_clock(),
+                    data={"dataset": dataset, "first": 0, "count": len(items)},
+                    items=tuple(
+                        Item(
+                            attempt_id=attempt.attempt_id,
+                            attempt_number=attempt.number,
+                            dataset=dataset,
+                            index=index,
+                            data=item,
+                        )
+                        for index, item in enumerate(items)
+                    ),
+                )
+            ],
+            now=system_clock(),
+        )
+        assert stored == seq
+        self.feed.publish(attempt.job_id)
+
+    async def note(self, attempt: Attempt, seq: int, type: str, **data: Any) -> None:
+        stored = await self.ledger.record(
+            attempt.attempt_id,
+            attempt.token,
+            [Evidence(seq=seq, event_type=type, at=system_clock(), data=data)],
+            now=system_clock(),
+        )
+        assert stored == seq
+        self.feed.publish(attempt.job_id)
+
+    async def finish(
+        self,
+        attempt: Attempt,
+        *,
+        attempt_state: AttemptState = AttemptState.SUCCEEDED,
+        job_state: JobState = JobState.SUCCEEDED,
+        failure: Mapping[str, Any] | None = None,
+    ) -> None:
+        done = await self.ledger.finish(
+            Finish(
+                attempt_id=attempt.attempt_id,
+                attempt_state=attempt_state,
+                job_state=job_state,
+                failure=failure,
+                counts=True,
+                not_before=Instant(0.0),
+                events=(("finished", {"state": job_state.value}),),
+            ),
+            now=system_clock(),
+        )
+        assert done is not None
+        self.feed.publish(attempt.job_id)
+
+
+@dataclass
+class Probe:
+    """A self-test with the outcome the test wants."""
+
+    reason: str | None = None
+    ran: int = 0
+
+    async def __call__(self) -> str | None:
+        self.ran += 1
+        return self.reason
+
+
+async def _serve_agent(request: web.Request, token_id: str) -> web.StreamResponse:
+    socket = web.WebSocketResponse()
+    await socket.prepare(request)
+    await socket.send_str(token_id)
+    await socket.close()
+    return socket
+
+
+@asynccontextmanager
+async def running(
+    directory: Path, *, max_artifact_bytes: int = MAX_ARTIFACT
+) -> AsyncIterator[Stack]:
+    """Serve the API on a free loopback port."""
+    ledger = SqlLedger(SqliteDatabase(directory / "farm.db"))
+    store_epoch = await ledger.open()
+    try:
+        registry = MemoryRegistry(store_epoch=store_epoch, presence_window_s=10.0)
+        dispatcher, feed, probe = StandInDispatcher(), JobFeed(), Probe()
+        tokens = TokenBook(ledger, system_clock)
+        owners: dict[ClientId, str] = {}
+        _, admin = await tokens.add(scope="admin", namespace=DEFAULT, name="admin")
+        record, agent = await tokens.add(scope="agent", namespace=DEFAULT, name="agent")
+        owners[AGENT] = record.token_id
+        jobs = JobService(ledger, dispatcher, feed, system_clock)
+        app = build_app(
+            deps=Deps(
+                ledger=ledger,
+                artifacts=DirectoryArtifacts(directory / "artifacts", max_bytes=max_artifact_bytes),
+                registry=registry,
+                jobs=jobs,
+                dispatcher=dispatcher,
+                feed=feed,
+                tokens=tokens,
+                owns=lambda token_id, client_id: owners.get(client_id) == token_id,
+                readiness=Readiness(probe, system_clock),
+                clock=system_clock,
+                metrics=CollectorRegistry(),
+                max_artifact_bytes=max_artifact_bytes,
+            ),
+            allowed_hosts=("farm.example",),
+            more_routes=(agent_route(_serve_agent),),
+        )
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=5)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            async with aiohttp.ClientSession() as http:
+                yield Stack(
+                    url=f"http://127.0.0.1:{runner.addresses[0][1]}",
+                    app=app,
+                    http=http,
+                    ledger=ledger,
+                    registry=registry,
+                    dispatcher=dispatcher,
+                    feed=feed,
+                    tokens=tokens,
+                    jobs=jobs,
+                    admin=admin,
+                    agent=agent,
+                    probe=probe,
+                    owners=owners,
+                )
+        finally:
+            await runner.cleanup()
+    finally:
+        await ledger.close()

@@ -1,0 +1,150 @@
+from typing import Any
+
+from farm.clock import system_clock
+from farm.core.model import (
+    Capacity,
+    Client,
+    ClientId,
+    ClientType,
+    Context,
+    ContextId,
+    Instant,
+    LinkId,
+    Namespace,
+    Request,
+    TaskId,
+    Window,
+    WindowId,
+)
+from farm.core.reservation import Denial
+from farm.jobs.ports import Progress
+from tests.api.stack import AGENT, DEFAULT, Stack
+
+
+async def connect(stack: Stack, name: str = AGENT, *namespaces: str) -> None:
+    """Let an agent in that has one window with two tabs."""
+    client_id, link = ClientId(name), LinkId(f"link-{name}")
+    client = await stack.registry.register(
+        Client(
+            client_id=client_id,
+            client_type=ClientType.BROWSER,
+            link=link,
+            epoch=0,
+            instance="i",
+            namespaces=tuple(Namespace(one) for one in namespaces or ("default",)),
+            metadata={"region": "eu"},
+            capacity=Capacity(max_concurrency=2, max_windows=2, max_tabs_per_window=2),
+            seen_at=system_clock(),
+        ),
+        epoch_name="e",
+        highest_token=None,
+        now=system_clock(),
+    )
+    assert isinstance(client, Client)
+    window = WindowId("window-1")
+    reported = await stack.registry.report(
+        client_id,
+        link,
+        epoch=client.epoch,
+        number=1,
+        windows=[Window(window_id=window, identity="shared")],
+        contexts=[Context(context_id=ContextId(f"context-{n}"), window_id=window) for n in (1, 2)],
+        now=system_clock(),
+    )
+    assert not isinstance(reported, Denial)
+
+
+async def ask(stack: Stack, path: str) -> Any:
+    async with stack.http.get(stack.url + path, headers=stack.as_admin()) as response:
+        assert response.status == 200, await response.text()
+        return await response.json()
+
+
+async def assign(stack: Stack, namespace: Namespace = DEFAULT) -> Any:
+    return await stack.registry.assign(
+        Request(namespace=namespace, task_id=TaskId("task"), identity="shared"),
+        AGENT,
+        ContextId("context-1"),
+        now=system_clock(),
+        timeout_s=60,
+    )
+
+
+async def test_an_agent_is_shown_with_what_it_may_hold_and_holds(stack: Stack) -> None:
+    await connect(stack)
+    assert not isinstance(await assign(stack), Denial)
+    [agent] = (await ask(stack, "/v1/agents"))["items"]
+    assert agent["client_id"] == AGENT
+    assert agent["present"] is True
+    assert agent["metadata"] == {"region": "eu"}
+    assert agent["capacity"]["max_concurrency"] == 2
+    assert (agent["used_slots"], agent["windows"], agent["contexts"]) == (1, 1, 2)
+
+
+async def test_a_worker_is_shown_with_the_job_and_step_it_is_lent_to(stack: Stack) -> None:
+    await connect(stack)
+    assignment = await assign(stack)
+    job_id = await stack.submit()
+    await stack.ledger.start_attempt(
+        job_id,
+        attempt_id="attempt",
+        command_id="command",
+        client_id=AGENT,
+        epoch=assignment.epoch,
+        context_id=assignment.context_id,
+        token=assignment.token,
+        now=system_clock(),
+    )
+    stack.dispatcher.does[job_id] = Progress(step_index=3, step="pay", verb="click", worker="W1")
+    busy, free = (await ask(stack, "/v1/workers"))["items"]
+    assert busy["label"] == "W1"
+    assert busy["assignment"]["job_id"] == job_id
+    assert busy["assignment"]["job"] == "a job"
+    assert busy["assignment"]["progress"]["step"] == "pay"
+    assert (free["context_id"], free["assignment"]) == ("context-2", None)
+
+
+async def test_windows_are_shown_with_their_identity_and_contexts(stack: Stack) -> None:
+    await connect(stack)
+    [window] = (await ask(stack, "/v1/windows"))["items"]
+    assert window["identity"] == "shared"
+    assert window["contexts"] == ["context-1", "context-2"]
+
+
+async def test_nothing_of_another_namespace_is_shown(stack: Stack) -> None:
+    await connect(stack, AGENT, "default", "other")
+    await connect(stack, "agent-2", "other")
+    assert not isinstance(await assign(stack, Namespace("other")), Denial)
+    assert [a["client_id"] for a in (await ask(stack, "/v1/agents"))["items"]] == [AGENT]
+    workers = (await ask(stack, "/v1/workers"))["items"]
+    assert [worker["context_id"] for worker in workers] == ["context-2"]
+    assert (await ask(stack, "/v1/windows"))["items"] == []
+
+
+async def test_metrics_are_read_when_they_are_asked_for(stack: Stack) -> None:
+    async with stack.http.get(f"{stack.url}/metrics", headers=stack.as_admin()) as response:
+        assert response.content_type == "text/plain"
+        before = await response.text()
+    assert 'farm_jobs{state="queued"} 0.0' in before
+    assert 'farm_agents{presence="present"} 0.0' in before
+    await connect(stack)
+    await stack.submit()
+    await assign(stack)
+    async with stack.http.get(f"{stack.url}/metrics", headers=stack.as_admin()) as response:
+        after = await response.text()
+    assert 'farm_jobs{state="queued"} 1.0' in after
+    assert 'farm_agents{presence="present"} 1.0' in after
+    assert 'farm_contexts{state="idle"} 2.0' in after
+    assert "farm_slots 2.0" in after
+    assert "farm_slots_used 1.0" in after
+    assert AGENT not in after
+
+
+async def test_an_agent_not_heard_of_counts_as_absent(stack: Stack) -> None:
+    await connect(stack)
+    link = LinkId(f"link-{AGENT}")
+    await stack.registry.unlink(AGENT, link, now=Instant(system_clock()))
+    [agent] = (await ask(stack, "/v1/agents"))["items"]
+    assert agent["present"] is False
+    async with stack.http.get(f"{stack.url}/metrics", headers=stack.as_admin()) as response:
+        assert 'farm_agents{presence="absent"} 1.0' in await response.text()
