@@ -10,6 +10,8 @@ from farm.api.errors import invalid
 from farm.errors import InvalidInputError
 
 Body = TypeVar("Body", bound=BaseModel)
+BROKEN = (ClientPayloadError, web.RequestPayloadError)
+"""What aiohttp raises for a body that breaks off, or is not encoded as it says."""
 
 
 def answer(
@@ -36,7 +38,7 @@ async def raw_body(request: web.Request) -> bytes:
     """Return the body's bytes; over 1 MB it is refused with 413."""
     try:
         return await request.read()
-    except ClientPayloadError as error:
+    except BROKEN as error:
         raise InvalidInputError(f"the body is broken: {error}") from None
 
 

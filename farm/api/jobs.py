@@ -13,6 +13,7 @@ from farm.api.watching import SAFETY_POLL_S, SLICE_S, gone, history
 from farm.core.job_states import AT_REST, JobState
 from farm.core.model import Namespace
 from farm.errors import InvalidInputError
+from farm.jobs.files import JobSpec
 from farm.protocol.resources import JobAccepted, JobDetail, JobList, JobView, ResolveBody
 from farm.stores.records import Job
 
@@ -155,6 +156,8 @@ ROUTES = (
             ),
         ),
         takes_body=True,
+        body=JobSpec,
+        body_may_be_shorter=True,
         body_media_types=("application/yaml", "application/json"),
         answers=(
             Answer(status=HTTPStatus.CREATED, description="Accepted.", model=JobAccepted),

@@ -63,7 +63,9 @@ def _operation(route: Route) -> dict[str, Any]:
         "security": [] if route.access is Access.OPEN else [{route.access.value: []}],
     }
     if route.takes_body:
-        schema = {} if route.body is None else _ref(route.body)
+        schema: dict[str, Any] = {} if route.body is None else dict(_ref(route.body))
+        if route.body_may_be_shorter:
+            schema = {"anyOf": [schema, {"type": "object"}]}
         operation["requestBody"] = {
             "required": True,
             "content": {media: {"schema": schema} for media in route.body_media_types},

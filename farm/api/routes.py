@@ -56,6 +56,8 @@ class Route:
     takes_body: bool = False
     body: type[BaseModel] | None = None
     """With `takes_body`: what it is; None is text or bytes, checked further in."""
+    body_may_be_shorter: bool = False
+    """Other objects are taken too, and filled in."""
     body_media_types: tuple[str, ...] = ("application/json",)
 
     @property

@@ -2,9 +2,9 @@
 
 import re
 
-from aiohttp import ClientPayloadError, hdrs, web
+from aiohttp import hdrs, web
 
-from farm.api.answers import answer
+from farm.api.answers import BROKEN, answer
 from farm.api.deps import Deps, deps_of, principal_of
 from farm.api.routes import Access, Answer, Parameter, Route
 from farm.core.job_states import AttemptState
@@ -73,7 +73,7 @@ async def _keep(request: web.Request, deps: Deps, attempt: Attempt) -> tuple[str
         try:
             async for chunk in request.content.iter_chunked(_CHUNK):
                 await file.write(chunk)
-        except ClientPayloadError as error:
+        except BROKEN as error:
             raise InvalidInputError(f"the body is broken: {error}") from None
         return await file.commit()
 

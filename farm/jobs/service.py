@@ -54,8 +54,10 @@ class JobService:
             ConflictError: If the idempotency key was used with another body.
         """
         # A large file takes its time to check, and the agents' heartbeats must not wait for that.
-        spec = await asyncio.to_thread(parse, body, content_type, params)
+        spec = await asyncio.to_thread(parse, body, content_type=content_type, params=params)
         key = _one_key(idempotency_key, spec.idempotency_key)
+        # Where the key was written makes no other body of it.
+        spec = spec.model_copy(update={"idempotency_key": key})
         now = self._clock()
         job, duplicate = await self._ledger.accept(
             NewJob(
@@ -65,7 +67,7 @@ class JobService:
                 spec=spec.model_dump(mode="json", by_alias=True),
                 body_hash=canonical_hash(spec),
                 idempotency_key=key,
-                match_key=match_key(spec),
+                match_key=match_key(spec, namespace),
                 max_attempts=spec.retry.max_attempts,
             ),
             now=now,
@@ -107,8 +109,8 @@ class JobService:
 
 def _one_key(asked: str | None, written: str | None) -> str | None:
     """Return the idempotency key, which the request and the file may both give."""
-    if asked is not None and not 1 <= len(asked) <= 200:
-        raise InvalidInputError("an idempotency key has 1 to 200 characters")
+    if asked is not None and not (1 <= len(asked) <= 200 and asked.isprintable()):
+        raise InvalidInputError("an idempotency key has 1 to 200 printable characters")
     if None not in (asked, written) and asked != written:
         raise InvalidInputError(
             "the Idempotency-Key header and the body's idempotency_key differ",

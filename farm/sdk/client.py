@@ -1,6 +1,7 @@
 """`FarmClient`: what a farm's HTTP API offers, as Python calls."""
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -255,7 +256,7 @@ class FarmClient:
                 method,
                 self._url + path,
                 params={k: str(v) for k, v in (query or {}).items() if v is not None},
-                data=data,
+                data=None if data is None else io.BytesIO(data),
                 headers=sent,
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=quiet_s),
