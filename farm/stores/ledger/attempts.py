@@ -33,6 +33,11 @@ _START = (
 _INSERT = insert(_attempts)
 _ALL = select(*_attempts.c, _jobs.c.job_id).join_from(_attempts, _jobs)
 _ONE = _ALL.where(_attempts.c.attempt_id == bindparam("attempt_id"))
+_JOB_OF = (
+    select(_jobs)
+    .join_from(_attempts, _jobs)
+    .where(_attempts.c.attempt_id == bindparam("attempt_id"))
+)
 _OF_JOB = _ALL.where(_jobs.c.job_id == bindparam("job_id")).order_by(_attempts.c.number)
 _RUNNING = _ALL.where(_attempts.c.state == schema.RUNNING).order_by(_attempts.c.id)
 
@@ -153,6 +158,14 @@ def one(connection: Connection, attempt_id: str) -> Attempt:
     if found is None:
         raise NotFoundError(f"no attempt {attempt_id}", attempt_id=attempt_id)
     return to_attempt(found)
+
+
+def job_of(connection: Connection, attempt_id: str) -> Job:
+    """Read the job an attempt is of. Raises NotFoundError."""
+    found = connection.execute(_JOB_OF, {"attempt_id": attempt_id}).one_or_none()
+    if found is None:
+        raise NotFoundError(f"no attempt {attempt_id}", attempt_id=attempt_id)
+    return to_job(found)
 
 
 def of_job(connection: Connection, job_id: str) -> Sequence[Attempt]:

@@ -136,6 +136,10 @@ class SqlLedger:
         """Return one attempt."""
         return await self._db.read(lambda db: attempts.one(db, attempt_id))
 
+    async def job_of_attempt(self, attempt_id: str) -> Job:
+        """Return the job an attempt is of."""
+        return await self._db.read(lambda db: attempts.job_of(db, attempt_id))
+
     async def attempts(self, job_id: str) -> Sequence[Attempt]:
         """Return a job's attempts in order."""
         return await self._db.read(lambda db: attempts.of_job(db, job_id))
