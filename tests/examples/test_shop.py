@@ -107,18 +107,18 @@ async def count(shop: Shop) -> object:
 
 
 async def test_an_order_is_counted_once_and_thanked_for(shop: Shop, orders: Orders) -> None:
-    async with shop.post("/order", data={"name": "<Kim>", "quantity": "2"}) as response:
+    async with shop.post("/order", data={"name": "<Buyer>", "quantity": "2"}) as response:
         text = await response.text()
     assert response.url.path == "/thanks"
-    assert "Thank you, &lt;Kim&gt;" in text
+    assert "Thank you, &lt;Buyer&gt;" in text
     async with shop.get(response.url.path_qs) as again:
         assert again.status == 200
     assert await count(shop) == 1
-    assert [(order.name, order.quantity) for order in orders.placed] == [("<Kim>", 2)]
+    assert [(order.name, order.quantity) for order in orders.placed] == [("<Buyer>", 2)]
 
 
 async def test_an_incomplete_order_is_refused_and_not_counted(shop: Shop) -> None:
-    async with shop.post("/order", data={"name": "Kim", "quantity": "many"}) as response:
+    async with shop.post("/order", data={"name": "Buyer", "quantity": "many"}) as response:
         assert response.status == 422
     assert await count(shop) == 0
 
@@ -127,7 +127,7 @@ async def test_an_order_counts_before_its_delayed_answer(shop: Shop, orders: Ord
     with pytest.raises(TimeoutError):
         await shop.post(
             "/order?delay_ms=60000",
-            data={"name": "Kim", "quantity": "1"},
+            data={"name": "Buyer", "quantity": "1"},
             timeout=ClientTimeout(total=0.3),
         )
     assert len(orders.placed) == 1
