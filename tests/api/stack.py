@@ -185,9 +185,7 @@ async def _serve_agent(request: web.Request, token_id: str) -> web.StreamRespons
 
 
 @asynccontextmanager
-async def running(
-    directory: Path, *, max_artifact_bytes: int = MAX_ARTIFACT
-) -> AsyncIterator[Stack]:
+async def running(directory: Path, *, min_free_bytes: int = 0) -> AsyncIterator[Stack]:
     """Serve the API on a free loopback port."""
     ledger = SqlLedger(SqliteDatabase(directory / "farm.db"))
     store_epoch = await ledger.open()
@@ -203,7 +201,9 @@ async def running(
         app = build_app(
             deps=Deps(
                 ledger=ledger,
-                artifacts=DirectoryArtifacts(directory / "artifacts", max_bytes=max_artifact_bytes),
+                artifacts=DirectoryArtifacts(
+                    directory / "artifacts", max_bytes=MAX_ARTIFACT, min_free_bytes=min_free_bytes
+                ),
                 registry=registry,
                 jobs=jobs,
                 dispatcher=dispatcher,
@@ -213,7 +213,7 @@ async def running(
                 readiness=Readiness(probe, system_clock),
                 clock=system_clock,
                 metrics=CollectorRegistry(),
-                max_artifact_bytes=max_artifact_bytes,
+                max_artifact_bytes=MAX_ARTIFACT,
             ),
             allowed_hosts=("farm.example",),
             more_routes=(agent_route(_serve_agent),),

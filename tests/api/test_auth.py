@@ -5,6 +5,7 @@ import aiohttp
 import pytest
 from aiohttp import hdrs
 
+from farm.api import auth
 from farm.api.app import API
 from farm.api.auth import TokenBook
 from farm.api.routes import ROUTES, Access, Route
@@ -164,10 +165,15 @@ async def test_a_token_revoked_elsewhere_is_noticed_within_ten_seconds(stack: St
     assert await book.principal(secret) is None
 
 
-async def test_the_book_keeps_a_bounded_number_of_tokens_at_hand(stack: Stack) -> None:
-    for number in range(20):
+async def test_the_book_keeps_a_bounded_number_of_tokens_at_hand(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auth, "_CACHE_SIZE", 3)
+    for number in range(10):
+        _, secret = await stack.tokens.add(scope="agent", namespace=Namespace("n"), name="x")
+        assert await stack.tokens.principal(secret) is not None
         assert await stack.tokens.principal(f"guess-{number}") is None
-    assert len(stack.tokens._seen) == 0
+    assert len(stack.tokens._seen) == 3
 
 
 async def test_a_token_shows_only_its_own_namespaces_jobs(stack: Stack) -> None:

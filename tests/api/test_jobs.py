@@ -258,3 +258,14 @@ async def test_a_body_that_is_no_json_is_a_problem(stack: Stack) -> None:
         ) as response:
             assert response.status == 422
             assert response.content_type == "application/problem+json"
+
+
+async def test_a_hundred_jobs_at_once_are_all_kept_in_the_order_they_were_accepted(
+    stack: Stack,
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(stack.submit()) for _ in range(100)]
+    ids = {task.result() for task in tasks}
+    found = await stack.ledger.jobs(DEFAULT, state=None, before=None, limit=200)
+    assert {job.job_id for job in found} == ids
+    assert [job.job_id for job in found] == sorted(ids, reverse=True)

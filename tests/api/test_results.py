@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from farm.core.job_states import AttemptState, JobState
-from tests.api.stack import AGENT, MAX_ARTIFACT, Stack
+from tests.api.stack import AGENT, MAX_ARTIFACT, Stack, running
 
 
 async def get(stack: Stack, path: str, **headers: str) -> tuple[int, str, str]:
@@ -206,3 +206,13 @@ async def test_a_file_that_breaks_off_is_not_kept(stack: Stack, tmp_path: Path) 
     assert status == 200
     _, _, text = await get(stack, f"/v1/jobs/{job_id}/artifacts")
     assert [item["name"] for item in json.loads(text)["items"]] == ["b"]
+
+
+async def test_a_full_disk_is_a_problem_of_its_own_and_keeps_nothing(tmp_path: Path) -> None:
+    async with running(tmp_path, min_free_bytes=2**62) as stack:
+        job_id = await stack.submit()
+        attempt = await stack.start(job_id)
+        status, body = await put(stack, attempt.attempt_id, "a", b"x")
+        assert (status, body["type"]) == (507, "/problems/artifact-store-full")
+        _, _, text = await get(stack, f"/v1/jobs/{job_id}/artifacts")
+        assert json.loads(text)["items"] == []
