@@ -188,6 +188,8 @@ class Children:
             "AGENT_CLIENT_ID": name,
             "AGENT_TOKEN_FD": str(token_fd),
             "AGENT_EXIT_WITH_PARENT": "1",
+            # By the time of SIGTERM the farm has drained already.
+            "AGENT_DRAIN_S": "0",
             **{key: value for key, value in told.items() if value is not None},
         }
 

@@ -12,6 +12,7 @@ from farm.cli import exits, output
 from farm.cli.exits import ExitCode
 from farm.errors import FarmError, InvalidInputError, TooLargeError
 from farm.protocol.problems import Problem
+from farm.protocol.variables import UnknownVariableError
 from farm.sdk import FarmApiError, FarmUnreachableError
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ _KNOWN = (
     FarmUnreachableError,
     FarmError,
     ValidationError,
+    UnknownVariableError,
     OSError,
 )
 
@@ -74,7 +76,7 @@ def _explain(error: Exception) -> ExitCode:
             return ExitCode.NO_FARM
         case BrokenPipeError():
             return _stop_writing()
-        case FarmError() | ValidationError():
+        case FarmError() | ValidationError() | UnknownVariableError():
             return _explain_refusal(error)
         case OSError():
             output.complain(str(error))
@@ -89,19 +91,25 @@ def _stop_writing() -> ExitCode:
     return ExitCode.SUCCEEDED
 
 
-def _explain_refusal(error: FarmError | ValidationError) -> ExitCode:
-    """Say what of our own checks failed, place by place."""
-    if isinstance(error, ValidationError):
-        for wrong in error.errors():
-            output.complain(f"{'.'.join(str(part) for part in wrong['loc'])}: {wrong['msg']}")
-        return ExitCode.USAGE
-    output.complain(error.detail)
-    problems = error.context.get("problems")
-    for problem in problems if isinstance(problems, list) else ():
-        _show_place(problem["pointer"], problem["line"], problem["detail"], problem["nearest"])
-    return (
-        ExitCode.USAGE if isinstance(error, InvalidInputError | TooLargeError) else ExitCode.FAILED
-    )
+def _explain_refusal(error: FarmError | ValidationError | UnknownVariableError) -> ExitCode:
+    """Say which of our own checks failed, place by place."""
+    match error:
+        case ValidationError():
+            for wrong in error.errors():
+                output.complain(f"{'.'.join(str(part) for part in wrong['loc'])}: {wrong['msg']}")
+            return ExitCode.USAGE
+        case UnknownVariableError():
+            output.complain(str(error))
+            return ExitCode.USAGE
+        case InvalidInputError():
+            output.complain(error.detail)
+            problems = error.context.get("problems")
+            for p in problems if isinstance(problems, list) else ():
+                _show_place(p["pointer"], p["line"], p["detail"], p["nearest"])
+            return ExitCode.USAGE
+        case _:
+            output.complain(error.detail)
+            return ExitCode.USAGE if isinstance(error, TooLargeError) else ExitCode.FAILED
 
 
 def _show_problem(problem: Problem) -> None:

@@ -116,6 +116,16 @@ def test_csv_and_json_exclude_each_other(here: Path) -> None:
     assert result.exit_code == ExitCode.USAGE
 
 
+@pytest.mark.parametrize("value", [("FARM_PROT", "1"), ("FARM_PORT", "many")])
+def test_a_setting_that_is_wrong_stops_the_start_and_is_named(
+    here: Path, monkeypatch: pytest.MonkeyPatch, value: tuple[str, str]
+) -> None:
+    monkeypatch.setenv(*value)
+    result = farm("serve")
+    assert result.exit_code == ExitCode.USAGE
+    assert "port" in result.stderr.lower()
+
+
 def test_the_version_is_data(here: Path) -> None:
     result = farm("--version")
     assert result.exit_code == ExitCode.SUCCEEDED
