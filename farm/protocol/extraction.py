@@ -94,7 +94,7 @@ class FieldSpec(Strict):
         if value is not None:
             try:
                 re.compile(value)
-            except re.error as error:
+            except (re.error, OverflowError, RecursionError) as error:
                 raise ValueError(f"not a regular expression: {error}") from None
         return value
 

@@ -1,0 +1,26 @@
+"""Job files: from bytes to a checked `JobSpec`, and from there to the plan of an attempt."""
+
+from farm.jobs.files.parsing import parse
+from farm.jobs.files.planning import (
+    canonical_hash,
+    identity,
+    match_key,
+    private_hosts,
+    to_plan,
+)
+from farm.jobs.files.problems import MAX_PROBLEMS, ProblemBody
+from farm.jobs.files.reading import MAX_BYTES
+from farm.jobs.files.spec import JobSpec
+
+__all__ = [
+    "MAX_BYTES",
+    "MAX_PROBLEMS",
+    "JobSpec",
+    "ProblemBody",
+    "canonical_hash",
+    "identity",
+    "match_key",
+    "parse",
+    "private_hosts",
+    "to_plan",
+]

@@ -1,0 +1,193 @@
+"""From the canonical form to a `JobSpec`, or to problems in plain words."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from farm.jobs.files.document import children
+from farm.jobs.files.normalise import Canonical
+from farm.jobs.files.problems import Path, Problem, nearest, shown
+from farm.jobs.files.references import as_text
+from farm.jobs.files.selectors import selector_problem
+from farm.jobs.files.spec import JobSpec
+from farm.jobs.files.words import known_keys, snake
+from farm.protocol.extraction import FieldSpec
+
+_PATTERNS = {
+    r"^[A-Za-z0-9_.-]{1,64}$": "has 1 to 64 of: letters, digits, _ . -",
+    r"^[A-Za-z_]\w{0,63}$": "is a letter or _, then letters, digits and _, at most 64",
+    r"^[^/\\\x00-\x1f]{1,120}$": "is a file name of at most 120 characters, without / and \\",
+    r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*$": "is a language tag such as en or en-GB",
+    r"^[^\x00-\x1f\x7f]*$": "may not contain line breaks or control characters",
+}
+
+_SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "string_type": lambda _: "should be a text",
+    "int_type": lambda _: "should be a whole number",
+    "int_parsing": lambda _: "should be a whole number",
+    "int_from_float": lambda _: "should be a whole number",
+    "bool_type": lambda _: "should be true or false",
+    "bool_parsing": lambda _: "should be true or false",
+    "dict_type": lambda _: "should be a mapping",
+    "model_type": lambda _: "should be a mapping",
+    "model_attributes_type": lambda _: "should be a mapping",
+    "tuple_type": lambda _: "should be a list",
+    "list_type": lambda _: "should be a list",
+    "greater_than_equal": lambda ctx: f"should be at least {ctx['ge']}",
+    "less_than_equal": lambda ctx: f"should be at most {ctx['le']}",
+    "string_too_short": lambda _: "may not be empty",
+    "string_too_long": lambda ctx: f"has at most {ctx['max_length']} characters",
+    "too_short": lambda ctx: f"needs at least {ctx['min_length']} entry",
+    "too_long": lambda ctx: f"has at most {ctx['max_length']} entries",
+    "string_pattern_mismatch": lambda ctx: _PATTERNS.get(
+        ctx["pattern"], f"is not of the form {ctx['pattern']}"
+    ),
+    "literal_error": lambda ctx: f"should be {ctx['expected']}",
+    "enum": lambda ctx: f"should be {ctx['expected']}",
+    "value_error": lambda ctx: str(ctx["error"]),
+}
+
+
+def check(job: Canonical, typed: set[Path]) -> tuple[JobSpec | None, list[Problem]]:
+    """Check a job against its models and its selectors against their forms.
+
+    Args:
+        job: The canonical form.
+        typed: Places in the file where a param stood alone and is not a text: where a text is
+            wanted, it becomes one.
+
+    Returns:
+        The checked job, or None with every problem found.
+    """
+    problems = list(_selector_problems(job))
+    try:
+        return JobSpec.model_validate(job.value), problems
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+    if _as_texts(job, found, typed):
+        return check(job, set())
+    told = {problem.path for problem in problems}
+    for path, errors in _by_place(job, found).items():
+        fresh = (problem for problem in _problems(job, path, errors) if problem.path not in told)
+        problems.extend(fresh)
+    return None, problems
+
+
+def _as_texts(job: Canonical, found: list[ErrorDetails], typed: set[Path]) -> bool:
+    changed = False
+    for error in found:
+        path = _place(job, error)
+        if error["type"] == "string_type" and job.written(path) in typed:
+            around: Any = job.value
+            for part in path[:-1]:
+                around = around[part]
+            if not isinstance(around[path[-1]], dict | list | None):
+                around[path[-1]] = as_text(around[path[-1]])
+                changed = True
+    return changed
+
+
+def _by_place(job: Canonical, found: list[ErrorDetails]) -> dict[Path, list[ErrorDetails]]:
+    places: dict[Path, list[ErrorDetails]] = {}
+    for error in found:
+        places.setdefault(_place(job, error), []).append(error)
+    return places
+
+
+def _place(job: Canonical, error: ErrorDetails) -> Path:
+    """Return where in the canonical form an error is, without pydantic's names of union members."""
+    path: list[str | int] = []
+    node: Any = job.value
+    for at, part in enumerate(error["loc"]):
+        if at == 2 and path[0] == "steps":
+            continue  # the verb, by which pydantic tells the steps apart
+        if isinstance(node, dict) and (part in node or error["type"] == "missing"):
+            node = node.get(part)
+        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+            node = node[part]
+        else:
+            continue
+        path.append(part)
+    return tuple(path)
+
+
+def _problems(job: Canonical, path: Path, errors: list[ErrorDetails]) -> Iterator[Problem]:
+    match errors[0]["type"]:
+        case "missing":
+            yield _missing(job, path)
+        case "extra_forbidden":
+            keys = known_keys(path[:-1], job.value)
+            word = str(path[-1])
+            yield Problem(
+                path=job.written(path),
+                detail=f"unknown key {shown(word)}",
+                nearest=nearest(snake(word), keys),
+            )
+        case _:
+            details = dict.fromkeys(_sentence(error) for error in errors)
+            near = next((near for error in errors if (near := _nearest(error))), None)
+            detail = " or ".join(details)
+            yield Problem(path=job.written(path), detail=detail, nearest=near)
+
+
+def _missing(job: Canonical, path: Path) -> Problem:
+    # What is missing has no place but what surrounds it.
+    return Problem(path=job.written(path[:-1]), detail=f"{path[-1]} is missing")
+
+
+def _sentence(error: ErrorDetails) -> str:
+    make = _SENTENCES.get(error["type"])
+    sentence = make(error.get("ctx", {})) if make else error["msg"]
+    if error["type"] == "string_type" and isinstance(error["input"], bool | int | float):
+        return f"{sentence}; put the value in quotes"
+    return sentence
+
+
+def _nearest(error: ErrorDetails) -> str | None:
+    if error["type"] not in ("literal_error", "enum") or not isinstance(error["input"], str):
+        return None
+    return nearest(error["input"], re.findall(r"'([^']*)'", str(error.get("ctx", {})["expected"])))
+
+
+def _selector_problems(job: Canonical) -> Iterator[Problem]:
+    steps = job.value.get("steps")
+    for at, step in enumerate(steps if isinstance(steps, list) else ()):
+        for path, text in _selectors(step, ("steps", at)):
+            if found := selector_problem(text):
+                yield Problem(path=job.written(path), detail=found[0], nearest=found[1])
+
+
+def _selectors(step: dict[str, Any], path: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the selectors of a canonical step with their places."""
+    keys = {"extract": ("list", "within"), "scroll": ("to",)}.get(step["type"], ("selector",))
+    for key in keys:
+        if isinstance(text := step.get(key), str):
+            yield (*path, key), text
+    if step["type"] != "extract":
+        return
+    if isinstance(pages := step.get("paginate"), dict) and isinstance(pages.get("next"), str):
+        yield (*path, "paginate", "next"), pages["next"]
+    yield from _field_selectors(step.get("fields"), (*path, "fields"))
+
+
+def _field_selectors(fields: object, path: Path) -> Iterator[tuple[Path, str]]:
+    for name, one in children(fields) if isinstance(fields, dict) else ():
+        if isinstance(one, str):
+            if (text := _of_shorthand(one)) is not None:
+                yield (*path, name), text
+        elif isinstance(one, dict):
+            for key in ("selector", "list"):
+                if isinstance(text := one.get(key), str):
+                    yield (*path, name, key), text
+            yield from _field_selectors(one.get("fields"), (*path, name, "fields"))
+
+
+def _of_shorthand(text: str) -> str | None:
+    """Return the selector in `selector@attribute`; None where the model has its own complaint."""
+    try:
+        return FieldSpec.model_validate(text).selector
+    except ValidationError:
+        return None

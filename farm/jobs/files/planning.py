@@ -1,0 +1,98 @@
+"""What a checked job asks for: the plan of an attempt, its kind of worker, its hosts."""
+
+import hashlib
+import ipaddress
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from farm.core.eligibility import canonical
+from farm.core.model import Namespace
+from farm.jobs.files.spec import JobSpec
+from farm.protocol.plan import BrowserOptions, Egress, Plan, Timeouts
+from farm.protocol.steps import Goto
+
+_PORTS = {"http": 80, "https": 443}
+
+
+def to_plan(
+    spec: JobSpec, *, job_id: str, attempt_id: str, attempt_number: int, egress: Egress
+) -> Plan:
+    """Return what an agent needs to run one attempt."""
+    return Plan(
+        job_id=job_id,
+        attempt_id=attempt_id,
+        attempt_number=attempt_number,
+        name=spec.name,
+        steps=spec.steps,
+        params=spec.params,
+        timeouts=Timeouts(
+            job=spec.timeout.job, navigation=spec.timeout.navigation, step=spec.timeout.step
+        ),
+        effects=spec.effects,
+        reuse=spec.browser.context == "reuse",
+        egress=egress,
+    )
+
+
+def _options(spec: JobSpec) -> BrowserOptions:
+    asked = spec.browser
+    return BrowserOptions(viewport=asked.viewport, locale=asked.locale, user_agent=asked.user_agent)
+
+
+def identity(spec: JobSpec) -> str | None:
+    """Return the name of the window's identity; None where the job wants a clean one.
+
+    Jobs that reuse and ask for the same options get the same name.
+    """
+    if spec.browser.context == "fresh":
+        return None
+    options = _options(spec)
+    if options == BrowserOptions():
+        return "shared"
+    return f"shared-{_digest(options.model_dump(mode='json'))[:12]}"
+
+
+def match_key(spec: JobSpec, namespace: Namespace) -> str:
+    """Return a key that is equal for jobs that ask for the same kind of worker."""
+    return _digest([namespace, spec.requires.model_dump(mode="json"), identity(spec)])[:32]
+
+
+def canonical_hash(spec: JobSpec) -> str:
+    """Return a hash of the whole job, params filled in, however its file was written."""
+    return _digest(spec.model_dump(mode="json"))
+
+
+def private_hosts(spec: JobSpec) -> tuple[str, ...]:
+    """Return `host:port` of each private or loopback host that a `goto` names literally."""
+    found = (_private(step.url) for step in spec.steps if isinstance(step, Goto))
+    return tuple(dict.fromkeys(host for host in found if host is not None))
+
+
+def _private(url: str) -> str | None:
+    try:
+        parts = urlsplit(url.strip())
+        host, port = parts.hostname, parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+    if host is None or port is None or not _is_private(host):
+        return None
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _is_private(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    return any(address.is_private and not address.is_link_local for address in _addresses(host))
+
+
+def _addresses(host: str) -> Iterator[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    yield mapped or address
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(canonical(value).encode()).hexdigest()

@@ -1,0 +1,78 @@
+"""A job as it was submitted, checked and with every default filled in.
+
+This is what the ledger keeps, as JSON; it comes back from there unchanged.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from farm.protocol.durations import DurationMs
+from farm.protocol.extraction import Strict
+from farm.protocol.plan import BrowserOptions
+from farm.protocol.steps import Effect, Step
+
+_Clock = Annotated[DurationMs, Field(ge=1)]
+
+
+class Timeouts(Strict):
+    """The clocks of an attempt. A duration in the place of all three is the job's."""
+
+    job: _Clock = 600_000
+    """A whole attempt."""
+    navigation: _Clock = 30_000
+    """`goto`, `back` and `reload`, unless the step says its own."""
+    step: _Clock = 15_000
+    """Every other step, unless it says its own."""
+
+
+class Retry(Strict):
+    """How often an attempt that failed for a passing reason is made again."""
+
+    max_attempts: int = Field(default=2, ge=1, le=10)
+    """All attempts together; 1 is no retry."""
+
+
+class Requires(Strict):
+    """What an agent must be like to get the job."""
+
+    metadata: dict[str, Any] = Field(default={})
+    """Each of these keys is in the agent's metadata with exactly this value."""
+    client_type: Literal["browser", "console", "mobile", "web"] | None = None
+
+
+class Browser(BrowserOptions):
+    """The window the job runs in."""
+
+    context: Literal["fresh", "reuse"] = "fresh"
+    """`fresh`: a clean window. `reuse`: one kept between jobs that ask for the same options."""
+
+
+class JobSpec(Strict):
+    """The envelope and the steps."""
+
+    version: Literal[1] = 1
+    name: str = Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")
+    description: str | None = Field(default=None, max_length=10_000)
+    idempotency_key: str | None = Field(default=None, min_length=1, max_length=200)
+    """The same key and body again are the same job."""
+    params: dict[str, Any] = Field(default={})
+    """As they were filled in."""
+    timeout: Timeouts = Timeouts()
+    retry: Retry = Retry()
+    on_uncertain: Literal["hold", "fail", "retry"] = "hold"
+    """What becomes of the job when an effect may or may not have happened."""
+    effects: Literal[Effect.ONCE, Effect.IDEMPOTENT] = Effect.ONCE
+    """What an acting step counts as that says nothing itself."""
+    requires: Requires = Requires()
+    browser: Browser = Browser()
+    steps: tuple[Step, ...] = Field(min_length=1, max_length=1_000)
+
+    @field_validator("version", mode="before")
+    @classmethod
+    def _not_true(cls, value: object) -> object:
+        if isinstance(value, bool):
+            raise ValueError("the only version is 1")  # noqa: TRY004 - pydantic wants ValueError
+        return value
