@@ -1,12 +1,21 @@
 """What the runner needs from the world, and what the steps need from the runner."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from agent.machine.events import BrowserLost, Outcome, TabCrashed, TabGone, WindowGone
-from farm.protocol.messages import AttemptEvent, FromAgent, ToAgent
+from agent.machine.events import (
+    BrowserLost,
+    Heard,
+    LinkDown,
+    LinkUp,
+    Outcome,
+    TabCrashed,
+    TabGone,
+    WindowGone,
+)
+from farm.protocol.messages import AttemptEvent, FromAgent, Token
 from farm.protocol.plan import BrowserOptions, Plan
 
 
@@ -125,14 +134,32 @@ class BrowserUnavailable(Exception):  # noqa: N818
 
 
 class Link(Protocol):
-    """The connection to the farm: dials, and dials again, for ever."""
+    """The connection to the farm: dials, and dials again, until cancelled."""
 
-    def frames(self) -> AsyncIterator[ToAgent | None]:
-        """Yield what the farm says; None when the link has been lost. Ends when told to close."""
+    async def run(self, tell: Callable[[LinkUp | LinkDown | Heard], None]) -> None:
+        """Keep a connection; say when there is one, what comes over it, and when it is lost.
+
+        Raises:
+            LinkRefused: If the farm does not know the token; dialling again would not help.
+        """
         ...
 
     async def send(self, message: FromAgent) -> None:
         """Send on the current link; does nothing while there is none."""
+        ...
+
+
+class LinkRefused(Exception):  # noqa: N818
+    """The farm will not let this agent in."""
+
+
+class Uploads(Protocol):
+    """Where the files of attempts go."""
+
+    async def upload(
+        self, attempt_id: str, token: Token, name: str, content: bytes | Path, media_type: str
+    ) -> str:
+        """Store a file; see `Evidence.upload`."""
         ...
 
 
@@ -145,10 +172,12 @@ __all__ = [
     "Denied",
     "Evidence",
     "Link",
+    "LinkRefused",
     "Outcome",
     "StaleAssignment",
     "TabCrashed",
     "TabGone",
     "UploadRefused",
+    "Uploads",
     "WindowGone",
 ]

@@ -1,15 +1,13 @@
 """Every setting of the coordinator; read once, by the command line, and passed on in pieces."""
 
-import difflib
 import os
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from farm.errors import InvalidInputError
+from farm.protocol.variables import refuse_unknown, variable_names
 
 CLIENT_VARIABLES = frozenset({"FARM_URL", "FARM_TOKEN", "FARM_TOKEN_FILE"})
 """What the command line reads to find a farm; not settings of the coordinator."""
@@ -122,36 +120,11 @@ class Settings(BaseSettings):
         return value
 
 
-def refuse_unknown(environment: Mapping[str, str], known: Iterable[str], prefix: str) -> None:
-    """Stop at a variable with our prefix that no setting has.
-
-    Raises:
-        InvalidInputError: Naming the variable and the nearest known one.
-    """
-    names = set(known)
-    for name in environment:
-        if name.startswith(prefix) and name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise InvalidInputError(f"{name} is not a setting of the farm{hint}", variable=name)
-
-
-def variable_names(model: type[BaseModel], prefix: str) -> set[str]:
-    """Return the environment variables that a settings model reads."""
-    names: set[str] = set()
-    for name, field in model.model_fields.items():
-        full = f"{prefix}{name}".upper()
-        names.add(full)
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            names |= variable_names(field.annotation, f"{full}__")
-    return names
-
-
 def load(**overrides: object) -> Settings:
     """Read the settings from the environment; `overrides` win where they are not None.
 
     Raises:
-        InvalidInputError: If a FARM_ variable is unknown.
+        UnknownVariableError: If a FARM_ variable is unknown.
         pydantic.ValidationError: If a value is out of bounds.
     """
     refuse_unknown(os.environ, variable_names(Settings, "FARM_") | CLIENT_VARIABLES, "FARM_")

@@ -5,6 +5,7 @@ import ipaddress
 import secrets
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
@@ -81,6 +82,12 @@ class TokenBook:
         record, secret = mint(scope=scope, namespace=namespace, name=name, now=self._clock())
         await self._ledger.add_token(record)
         return record, secret
+
+    async def add_known(self, secret: str, *, scope: str, namespace: Namespace) -> None:
+        """Remember a token whose secret somebody else has made, unless it is known."""
+        if await self._ledger.token(hash_of(secret)) is None:
+            record, _ = mint(scope=scope, namespace=namespace, name="preset", now=self._clock())
+            await self._ledger.add_token(replace(record, sha256=hash_of(secret)))
 
     async def revoke(self, token_id: str) -> None:
         """Let a token open nothing any more, here at once."""

@@ -61,7 +61,7 @@ class AttemptRunner:
         live: LiveAttempts,
         feed: JobFeed,
         clock: Clock,
-        new_id: Callable[[], str],
+        new_id: Callable[[str], str],
         rules: AttemptRules,
         on_success: Callable[[], None],
     ) -> None:
@@ -129,8 +129,8 @@ class AttemptRunner:
         held = handle.assignment
         attempt = await self._ledger.start_attempt(
             job.job_id,
-            attempt_id=f"att_{self._new_id()}",
-            command_id=f"cmd_{self._new_id()}",
+            attempt_id=self._new_id("att"),
+            command_id=self._new_id("cmd"),
             client_id=held.client_id,
             epoch=held.epoch,
             context_id=held.context_id,
@@ -167,7 +167,7 @@ class AttemptRunner:
         handle: ContextHandle | None,
         spec: JobSpec,
     ) -> _End:
-        backstop = self._clock() + spec.timeouts.job / 1000 + _BACKSTOP_S
+        backstop = self._clock() + spec.timeout.job / 1000 + _BACKSTOP_S
         told = False
         try:
             while True:

@@ -9,7 +9,7 @@ import structlog
 from farm.clock import Clock
 from farm.core.decide import Verdict
 from farm.core.job_states import AttemptState
-from farm.core.model import Assignment, ClientId, Instant, Token
+from farm.core.model import Assignment, ClientId, Instant, TaskId, Token
 from farm.errors import NotFoundError, StoreUnavailableError
 from farm.jobs.attempts import AttemptRunner
 from farm.jobs.feed import JobFeed
@@ -68,6 +68,7 @@ class JobDispatcher:
         self._placing: set[str] = set()
         self._waiting: dict[str, Waiting] = {}
         self._orphans: dict[str, Attempt] = {}
+        self._ready = asyncio.Event()
         self._started_at = Instant(0.0)
         self._closed_intake = False
         self._group: asyncio.TaskGroup | None = None
@@ -166,11 +167,15 @@ class JobDispatcher:
             if now - client.seen_at > self._gone.after_s:
                 log.warning("agent.gone", client_id=client.client_id)
                 await self.agent_is_gone(client.client_id, "the agent has gone silent")
-        if now - self._started_at > self._gone.after_s:
+        if self._ready.is_set() and now - self._started_at > self._gone.after_s:
             for attempt in list(self._orphans.values()):
                 await self._lose_orphan(attempt, "its agent did not come back")
 
     # The loop
+
+    async def ready(self) -> None:
+        """Return when agents may come: what earlier lives left is known by then."""
+        await self._ready.wait()
 
     async def run(self) -> None:
         """Place jobs until cancelled; what runs then is left to be taken up again."""
@@ -178,6 +183,7 @@ class JobDispatcher:
         self._orphans = {a.attempt_id: a for a in await self._ledger.running_attempts()}
         async with asyncio.TaskGroup() as group:
             self._group = group
+            self._ready.set()
             while True:
                 try:
                     await self._turn(group)
@@ -301,9 +307,7 @@ class JobDispatcher:
             client_id=attempt.client_id,
             epoch=attempt.epoch,
             context_id=attempt.context_id,
-            task_id=request_for(
-                job.job_id, job.namespace, JobSpec.model_validate(job.spec)
-            ).task_id,
+            task_id=TaskId(job.job_id),
             token=attempt.token,
             since=attempt.started_at,
             renewed_at=now,

@@ -9,6 +9,11 @@ _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _CHANCE_BITS = 80
 
 
+def random_id(prefix: str) -> str:
+    """Return a name that nothing else has."""
+    return f"{prefix}_{secrets.token_hex(12)}"
+
+
 class JobIds:
     """Makes ids such as `job_01JDW3H8Q2K0000000000000AB`: 48 bits of time, 80 of chance.
 

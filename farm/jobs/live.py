@@ -57,14 +57,19 @@ class LiveAttempts:
 
     def __init__(self) -> None:
         self._by_id: dict[str, LiveAttempt] = {}
+        self._empty = asyncio.Event()
+        self._empty.set()
 
     def add(self, attempt: LiveAttempt) -> None:
         """Take one in hand."""
         self._by_id[attempt.attempt_id] = attempt
+        self._empty.clear()
 
     def discard(self, attempt: LiveAttempt) -> None:
         """Let one go."""
         self._by_id.pop(attempt.attempt_id, None)
+        if not self._by_id:
+            self._empty.set()
 
     def get(self, attempt_id: str) -> LiveAttempt | None:
         """Return one."""
@@ -78,5 +83,6 @@ class LiveAttempts:
         """Return those on one agent."""
         return [a for a in self._by_id.values() if a.client_id == client_id]
 
-    def __len__(self) -> int:
-        return len(self._by_id)
+    async def wait_empty(self) -> None:
+        """Return when there is none."""
+        await self._empty.wait()

@@ -9,11 +9,8 @@ from farm.protocol.plan import BrowserOptions
 
 def options_of(spec: JobSpec) -> BrowserOptions:
     """Return what the job's window is to be opened with."""
-    return BrowserOptions(
-        viewport=spec.browser.viewport,
-        locale=spec.browser.locale,
-        user_agent=spec.browser.user_agent,
-    )
+    asked = spec.browser
+    return BrowserOptions(viewport=asked.viewport, locale=asked.locale, user_agent=asked.user_agent)
 
 
 def profile_of(options: BrowserOptions) -> str:

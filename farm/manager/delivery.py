@@ -1,6 +1,7 @@
 """Commands to agents, and what they answer. One `AppNode` holds the links of one coordinator."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -61,6 +62,12 @@ class AppNode:
         if current is None:
             raise ClientAbsentError(f"agent {client_id} is not connected")
         await current[1](message)
+
+    async def tell_all(self, message: wire.ToAgent) -> None:
+        """Send a message to every agent that is connected."""
+        for client_id in list(self._links):
+            with contextlib.suppress(ClientAbsentError):
+                await self.tell(client_id, message)
 
     async def send(
         self,

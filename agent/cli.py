@@ -1,0 +1,81 @@
+"""`farm-agent`: run the agent, or look at the machine it would run on."""
+
+import asyncio
+import json
+from typing import Annotated, NoReturn
+
+import typer
+from pydantic import ValidationError
+
+from agent.config import environment, load
+from farm.protocol.variables import UnknownVariableError
+
+app = typer.Typer(
+    help="Drives Chromium for a farm. Settings come from FARM_URL and AGENT_ variables.",
+    no_args_is_help=False,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def default(context: typer.Context) -> None:
+    """Run the agent unless a command is given."""
+    if context.invoked_subcommand is None:
+        run()
+
+
+@app.command()
+def run() -> None:
+    """Run the agent until it is stopped or drained; the exit code is 0 then."""
+    from agent.main import run as run_agent  # takes long to import
+
+    try:
+        ended = asyncio.run(run_agent(load()))
+    except (UnknownVariableError, ValidationError, ValueError, OSError) as error:
+        _fail(_in_words(error), 2)
+    if ended.detail:
+        typer.echo(f"farm-agent: {ended.detail}", err=True)
+    raise typer.Exit(ended.code)
+
+
+@app.command()
+def doctor(
+    *,
+    headed: Annotated[bool, typer.Option(help="Look for a browser that shows windows.")] = False,
+    install: Annotated[bool, typer.Option(help="Install what is missing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Say which browser there is and whether it shows a page; exit code 1 if it does not."""
+    from agent.doctor import examine
+
+    report = asyncio.run(examine(env=environment(), headed=headed, install=install))
+    if as_json:
+        typer.echo(json.dumps(report.as_dict()))
+    else:
+        for line in report.lines():
+            typer.echo(line)
+    raise typer.Exit(0 if report.ok else 1)
+
+
+def _in_words(error: Exception) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)
+    return "; ".join(
+        f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
+        for problem in error.errors()
+    )
+
+
+def _fail(text: str, code: int) -> NoReturn:
+    typer.echo(f"farm-agent: {text}", err=True)
+    raise typer.Exit(code)
+
+
+def main() -> None:
+    """Enter."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""Every setting of the agent; read once, by the command line, and passed on in pieces."""
+
+import json
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, HttpUrl, SecretStr, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from farm.protocol.variables import refuse_unknown, variable_names
+
+
+class Settings(BaseSettings):
+    """Set from the environment: FARM_URL, AGENT_SLOTS and so on."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENT_", frozen=True, extra="ignore")
+
+    farm_url: Annotated[HttpUrl, Field(validation_alias="FARM_URL")]
+    """Where the farm is, such as http://127.0.0.1:8700."""
+
+    token: SecretStr | None = None
+    """The agent's token; a file or descriptor is safer, as an environment can be read in /proc."""
+
+    token_file: Path | None = None
+    """A file that holds the token."""
+
+    token_fd: Annotated[int | None, Field(ge=3)] = None
+    """An inherited file descriptor to read the token from, once."""
+
+    client_id: str = Field(default_factory=socket.gethostname, min_length=1, max_length=128)
+    """The agent's name; one process at a time may have it. By default the host's name."""
+
+    namespaces: Annotated[tuple[str, ...], NoDecode] = ("default",)
+    """Whose work it takes; comma separated."""
+
+    task_queue: str = "default"
+    """Which queue it serves."""
+
+    node: str | None = None
+    """Where it is: a host, a zone, an egress."""
+
+    metadata: Annotated[dict[str, Any], NoDecode] = {}
+    """What jobs may require: a JSON object, or `key=value` pairs with commas (values are texts)."""
+
+    slots: Annotated[int, Field(ge=1, le=256)] = 2 * (os.cpu_count() or 1)
+    """How many jobs at once; by default two a core."""
+
+    max_windows: Annotated[int | None, Field(ge=1, le=1024)] = None
+    """How many windows at once; by default twice the slots."""
+
+    max_tabs_per_window: Annotated[int, Field(ge=1, le=256)] = 16
+    """How many tabs the window of a named identity may have."""
+
+    identity_idle_s: Annotated[float, Field(gt=0)] = 300.0
+    """The window of a named identity is closed after so long without use."""
+
+    headed: bool = False
+    """Show windows."""
+
+    slow_mo_ms: Annotated[int, Field(ge=0, le=60_000)] = 0
+    """Wait so long after each action, for people who watch."""
+
+    keep_open: bool = False
+    """Leave the windows of finished jobs open until the agent ends."""
+
+    browser: str | None = None
+    """The browser to use, a path or a name on PATH; by default one is found."""
+
+    sandbox: bool | None = None
+    """Demand (1) or refuse (0) Chromium's sandbox; by default it is used where it works."""
+
+    drain_s: Annotated[float, Field(ge=0, le=86_400)] = 8.0
+    """How long a stopping agent lets its jobs go on."""
+
+    exit_with_parent: bool = False
+    """End when the process that started the agent ends."""
+
+    log_json: bool | None = None
+    """Log JSON lines; by default unless a terminal is looking."""
+
+    log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$")
+    """The least severe event that is logged."""
+
+    @field_validator("namespaces", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("metadata", mode="before")
+    @classmethod
+    def _object(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        if value.lstrip().startswith("{"):
+            return json.loads(value)
+        pairs = (pair.partition("=") for pair in value.split(",") if pair.strip())
+        metadata = {key.strip(): (mark, text.strip()) for key, mark, text in pairs}
+        for key, (mark, _) in metadata.items():
+            if not mark or not key:
+                raise ValueError(f"{key!r} is not key=value")
+        return {key: text for key, (_, text) in metadata.items()}
+
+    def secret(self) -> str:
+        """Return the token.
+
+        Raises:
+            ValueError: If there is none, or more than one way to it.
+        """
+        given = [
+            name for name in ("token", "token_file", "token_fd") if getattr(self, name) is not None
+        ]
+        if len(given) != 1:
+            raise ValueError(
+                "say exactly one of AGENT_TOKEN_FILE, AGENT_TOKEN_FD and AGENT_TOKEN"
+                + (f", not {len(given)}" if given else "")
+            )
+        if self.token is not None:
+            return self.token.get_secret_value().strip()
+        if self.token_file is not None:
+            return self.token_file.read_text().strip()
+        with os.fdopen(int(self.token_fd or 0)) as pipe:
+            return pipe.read().strip()
+
+
+def load() -> Settings:
+    """Read the settings from the environment.
+
+    Raises:
+        UnknownVariableError: If an AGENT_ variable is unknown.
+        pydantic.ValidationError: If a value is missing or out of bounds.
+    """
+    refuse_unknown(os.environ, variable_names(Settings, "AGENT_"), "AGENT_")
+    return Settings()
+
+
+def environment() -> Mapping[str, str]:
+    """Return the environment without our secrets, and take them out of it.
+
+    What is started from here on does not inherit them.
+    """
+    os.environ.pop("AGENT_TOKEN", None)
+    return dict(os.environ)

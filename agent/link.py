@@ -1,0 +1,144 @@
+"""The connection to the farm: a WebSocket that is dialled again, and uploads beside it."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
+from pathlib import Path
+from urllib.parse import quote
+
+import aiohttp
+import structlog
+from pydantic import ValidationError
+
+from agent.machine.events import Heard, LinkDown, LinkUp
+from agent.ports import LinkRefused, StaleAssignment, UploadRefused
+from farm.protocol.messages import FromAgent, Token, to_agent
+
+_FIRST_WAIT_S = 0.2
+_LONGEST_WAIT_S = 10.0
+_MAX_FRAME_BYTES = 32 * 1024 * 1024
+_DIAL_S = 10.0
+_CHUNK = 256 * 1024
+_UPLOAD_TRIES = 5
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+
+class WebSocketLink:
+    """Implements `agent.ports.Link`."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+        self._session = session
+        self._url = url.rstrip("/")
+        self._socket: aiohttp.ClientWebSocketResponse | None = None
+
+    async def run(self, tell: Callable[[LinkUp | LinkDown | Heard], None]) -> None:
+        """See `Link.run`."""
+        wait_s = _FIRST_WAIT_S
+        while True:
+            try:
+                if await self._live(tell):
+                    wait_s = _FIRST_WAIT_S
+            except aiohttp.WSServerHandshakeError as error:
+                if error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+                    raise LinkRefused(f"{self._url} does not accept this agent's token") from error
+                log.warning("link.failed", status=error.status)
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                log.warning("link.failed", reason=str(error) or type(error).__name__)
+            # Spread, so that a farm that comes back is not dialled by all of its agents at once.
+            await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))  # noqa: S311 - guards nothing
+            wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+
+    async def _live(self, tell: Callable[[LinkUp | LinkDown | Heard], None]) -> bool:
+        """Live one connection to its end; tell whether the farm ever said anything."""
+        heard = False
+        async with asyncio.timeout(_DIAL_S):
+            socket = await self._session.ws_connect(
+                f"{self._url}/v1/agent", max_msg_size=_MAX_FRAME_BYTES, autoclose=True
+            )
+        self._socket = socket
+        tell(LinkUp())
+        try:
+            async for frame in socket:
+                if frame.type is aiohttp.WSMsgType.TEXT:
+                    heard = True
+                    _pass_on(frame.data, tell)
+        finally:
+            self._socket = None
+            tell(LinkDown())
+            await socket.close()
+        return heard
+
+    async def send(self, message: FromAgent) -> None:
+        """See `Link.send`."""
+        socket = self._socket
+        if socket is None or socket.closed:
+            return
+        try:
+            await socket.send_str(message.model_dump_json(exclude_none=True))
+        except (aiohttp.ClientError, OSError) as error:
+            # What matters is kept and sent again on the next link.
+            log.debug("link.send_failed", reason=str(error))
+
+
+def _pass_on(text: str, tell: Callable[[LinkUp | LinkDown | Heard], None]) -> None:
+    try:
+        message = to_agent.validate_json(text)
+    except ValidationError as error:
+        log.warning("link.unreadable", problems=error.error_count(), first=str(error.errors()[0]))
+        return
+    tell(Heard(message))
+
+
+class HttpUploads:
+    """Implements `agent.ports.Uploads`."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+        self._session = session
+        self._url = url.rstrip("/")
+
+    async def upload(
+        self, attempt_id: str, token: Token, name: str, content: bytes | Path, media_type: str
+    ) -> str:
+        """See `Uploads.upload`; dials again a few times where the farm is not there."""
+        wait_s = _FIRST_WAIT_S
+        for _ in range(_UPLOAD_TRIES - 1):
+            try:
+                return await self._put(attempt_id, token, name, content, media_type)
+            except (aiohttp.ClientError, OSError) as error:
+                log.warning("upload.failed", name=name, reason=str(error))
+            await asyncio.sleep(wait_s)
+            wait_s *= 2
+        try:
+            return await self._put(attempt_id, token, name, content, media_type)
+        except (aiohttp.ClientError, OSError) as error:
+            raise UploadRefused("internal", f"{name} could not be uploaded: {error}") from error
+
+    async def _put(
+        self, attempt_id: str, token: Token, name: str, content: bytes | Path, media_type: str
+    ) -> str:
+        url = f"{self._url}/v1/attempts/{quote(attempt_id)}/artifacts/{quote(name, safe='')}"
+        headers = {
+            "Content-Type": media_type,
+            "X-Tabfarm-Token": f"{token.store_epoch}.{token.counter}",
+        }
+        data = content if isinstance(content, bytes) else _chunks(content)
+        async with self._session.put(url, data=data, headers=headers) as answer:
+            match answer.status:
+                case HTTPStatus.OK | HTTPStatus.CREATED:
+                    return str((await answer.json())["name"])
+                case HTTPStatus.CONFLICT | HTTPStatus.NOT_FOUND | HTTPStatus.FORBIDDEN:
+                    raise StaleAssignment
+                case HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+                    raise UploadRefused("artifact_too_large", f"{name} is larger than allowed")
+                case HTTPStatus.INSUFFICIENT_STORAGE:
+                    raise UploadRefused("artifact_store_full", f"the farm has no room for {name}")
+                case status:
+                    raise aiohttp.ClientError(f"the farm answered {status}")
+
+
+async def _chunks(path: Path) -> AsyncIterator[bytes]:
+    with await asyncio.to_thread(path.open, "rb") as file:
+        while chunk := await asyncio.to_thread(file.read, _CHUNK):
+            yield chunk

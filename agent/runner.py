@@ -1,0 +1,241 @@
+"""Feeds the machine, and carries out what it asks for, in one task group."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+
+import structlog
+
+from agent.machine import Event, Instruction, Machine
+from agent.machine import events as ev
+from agent.ports import (
+    Browser,
+    BrowserUnavailable,
+    Link,
+    StaleAssignment,
+    Uploads,
+)
+from farm.protocol import messages as wire
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+_TICK_S = 0.1
+_GOODBYE_S = 5.0
+"""How long the last messages and the end of the browser may take."""
+
+
+class RunEvidence:
+    """Implements `agent.ports.Evidence` for one run.
+
+    Numbers events as the machine does: each run has one writer, and the queue keeps its order.
+    """
+
+    def __init__(
+        self,
+        start: ev.StartRun,
+        *,
+        post: Callable[[Event], None],
+        uploads: Uploads,
+        wall_clock: Callable[[], float],
+        browser: Browser,
+    ) -> None:
+        self._start = start
+        self._post = post
+        self._uploads = uploads
+        self._wall_clock = wall_clock
+        self._browser = browser
+        self._seq = 0
+        self._stored = 0
+        self._disowned = False
+        self._moved = asyncio.Event()
+
+    async def note(self, event: wire.AttemptEvent) -> None:
+        """See `Evidence.note`."""
+        self._tell(event, urgent=False)
+        if isinstance(event, wire.StepStarted):
+            title = f"{self._start.window_id} · {self._start.plan.name} · {event.label}"
+            await self._browser.show(self._start.context_id, title)
+
+    async def settle(self, event: wire.AttemptEvent) -> None:
+        """See `Evidence.settle`."""
+        self._tell(event, urgent=True)
+        wanted = self._seq
+        while self._stored < wanted:
+            if self._disowned:
+                raise StaleAssignment
+            self._moved.clear()
+            await self._moved.wait()
+
+    async def upload(self, name: str, content: bytes | Path, media_type: str) -> str:
+        """See `Evidence.upload`."""
+        if self._disowned:
+            raise StaleAssignment
+        return await self._uploads.upload(
+            self._start.plan.attempt_id, self._start.token, name, content, media_type
+        )
+
+    def stored(self, seq: int) -> None:
+        """Everything up to `seq` is durable."""
+        self._stored = max(self._stored, seq)
+        self._moved.set()
+
+    def disown(self) -> None:
+        """Nothing more will be stored."""
+        self._disowned = True
+        self._moved.set()
+
+    def _tell(self, event: wire.AttemptEvent, *, urgent: bool) -> None:
+        self._seq += 1
+        self._post(ev.Noted(self._start.command_id, event, self._wall_clock(), urgent))
+
+
+class Runner:
+    """The shell around `Machine`: all tasks it starts end before `run` returns."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        *,
+        browser: Browser,
+        link: Link,
+        uploads: Uploads,
+        monotonic: Callable[[], float],
+        wall_clock: Callable[[], float],
+    ) -> None:
+        self._machine = machine
+        self._browser = browser
+        self._link = link
+        self._uploads = uploads
+        self._monotonic = monotonic
+        self._wall_clock = wall_clock
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._runs: dict[str, tuple[RunEvidence, asyncio.Task[None]]] = {}
+
+    def post(self, event: Event) -> None:
+        """Hand in an event from outside."""
+        self._events.put_nowait(event)
+
+    async def run(self) -> ev.Exit:
+        """Run until the machine wants to end; the browser is gone when this returns.
+
+        Raises:
+            LinkRefused: If the farm does not let this agent in.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                helpers = [
+                    group.create_task(self._link.run(self.post), name="link"),
+                    group.create_task(self._tick(), name="tick"),
+                ]
+                done = await self._serve(group)
+                for task in [*helpers, *(task for _, task in self._runs.values())]:
+                    task.cancel()
+                return done
+        finally:
+            async with asyncio.timeout(_GOODBYE_S):
+                await self._browser.kill()
+
+    async def _serve(self, group: asyncio.TaskGroup) -> ev.Exit:
+        instructions = self._machine.begin()
+        while True:
+            for instruction in instructions:
+                if isinstance(instruction, ev.Exit):
+                    return instruction
+                await self._carry_out(instruction, group)
+            event = await self._events.get()
+            instructions = self._machine.handle(event, self._monotonic())
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_S)
+            self.post(ev.Tick())
+
+    async def _carry_out(self, instruction: Instruction, group: asyncio.TaskGroup) -> None:
+        match instruction:
+            case ev.Send(message):
+                await self._link.send(message)
+            case ev.KillBrowser():
+                await self._browser.kill()
+            case ev.StartRun():
+                self._start_run(instruction, group)
+            case ev.CancelRun() | ev.Settled() | ev.Disown():
+                self._tell_run(instruction)
+            case _:
+                group.create_task(self._work(instruction), name=repr(instruction)[:80])
+
+    def _tell_run(self, instruction: ev.CancelRun | ev.Settled | ev.Disown) -> None:
+        if instruction.command_id not in self._runs:
+            return  # it has ended meanwhile
+        evidence, task = self._runs[instruction.command_id]
+        match instruction:
+            case ev.CancelRun():
+                task.cancel()
+            case ev.Settled(seq=seq):
+                evidence.stored(seq)
+            case ev.Disown():
+                evidence.disown()
+
+    def _start_run(self, start: ev.StartRun, group: asyncio.TaskGroup) -> None:
+        evidence = RunEvidence(
+            start,
+            post=self.post,
+            uploads=self._uploads,
+            wall_clock=self._wall_clock,
+            browser=self._browser,
+        )
+        task = group.create_task(self._run(start, evidence), name=f"run {start.command_id}")
+        self._runs[start.command_id] = (evidence, task)
+
+    async def _run(self, start: ev.StartRun, evidence: RunEvidence) -> None:
+        outcome = ev.Outcome(outcome="cancelled", page_gone=True)
+        try:
+            outcome = await self._browser.run(start.context_id, start.plan, evidence)
+        finally:
+            # Also when cancelled: the browser has closed the tab by then, and the farm is to know.
+            del self._runs[start.command_id]
+            self.post(ev.RunEnded(start.command_id, outcome))
+
+    async def _work(self, instruction: Instruction) -> None:
+        match instruction:
+            case ev.StartBrowser(epoch):
+                await self._start_browser(epoch)
+            case ev.OpenWindow(command_id, window_id, context_id, options):
+                opening = self._browser.open_window(window_id, context_id, options)
+                await self._open(command_id, opening)
+            case ev.OpenTab(command_id, window_id, context_id):
+                await self._open(command_id, self._browser.open_tab(window_id, context_id))
+            case ev.CloseTab(context_id):
+                await self._browser.close_tab(context_id)
+                self.post(ev.TabGone(context_id))
+            case ev.CloseWindow(window_id):
+                await self._browser.close_window(window_id)
+                self.post(ev.WindowGone(window_id))
+            case ev.RunProbe(command_id):
+                await self._probe(command_id)
+            case _:
+                raise AssertionError(instruction)
+
+    async def _start_browser(self, epoch: str) -> None:
+        try:
+            info = await self._browser.start(self.post)
+        except BrowserUnavailable as error:
+            self.post(ev.BrowserFailed(str(error)))
+            return
+        log.info("browser.started", product=info.product, executable=info.executable, pid=info.pid)
+        self.post(ev.BrowserStarted(epoch, info.product))
+
+    async def _open(self, command_id: str, opening: Coroutine[object, object, None]) -> None:
+        try:
+            await opening
+        except (BrowserUnavailable, KeyError) as error:
+            self.post(ev.OpenFailed(command_id, str(error)))
+            return
+        self.post(ev.Opened(command_id))
+
+    async def _probe(self, command_id: str) -> None:
+        try:
+            await self._browser.probe()
+        except (BrowserUnavailable, RuntimeError, TimeoutError) as error:
+            self.post(ev.Probed(command_id, str(error) or type(error).__name__))
+            return
+        self.post(ev.Probed(command_id))

@@ -1,0 +1,54 @@
+"""The self-test of the farm: an agent opens a real page."""
+
+from farm.clock import Clock
+from farm.core.model import Client
+from farm.errors import ClientAbsentError
+from farm.manager.delivery import AppNode, command
+from farm.protocol import messages as wire
+from farm.stores.ports import ContextRegistry
+
+
+class AgentProbe:
+    """Asks one present agent to open a page; called, says why the farm can't work, or None."""
+
+    def __init__(self, registry: ContextRegistry, app_node: AppNode, clock: Clock) -> None:
+        self._registry = registry
+        self._app_node = app_node
+        self._clock = clock
+        self._number = 0
+
+    async def __call__(self) -> str | None:
+        """Test. Sets no clock of its own: the caller bounds it."""
+        snapshot = await self._registry.snapshot(now=self._clock())
+        present = [
+            client
+            for client in snapshot.clients
+            if client.link is not None
+            and not client.draining
+            and snapshot.taken_at - client.seen_at <= snapshot.presence_window_s
+        ]
+        if not present:
+            return "no agent is connected"
+        if all(_is_busy(client) for client in present):
+            return None
+        return await self._ask(min(present, key=lambda client: client.used_slots()))
+
+    async def _ask(self, client: Client) -> str | None:
+        self._number += 1
+        order = command(f"probe-{self._number}", wire.Probe())
+        try:
+            sent = await self._app_node.send(client.client_id, order)
+            try:
+                answer = await sent.answer
+            finally:
+                self._app_node.forget(sent)
+        except ClientAbsentError as error:
+            return error.detail
+        if isinstance(answer, wire.Ack):
+            return f"agent {client.client_id} refused: {answer.refused}"
+        return answer.failure.detail if answer.failure is not None else None
+
+
+def _is_busy(client: Client) -> bool:
+    limit = client.capacity.max_concurrency
+    return limit is not None and client.used_slots() >= limit

@@ -1,0 +1,35 @@
+"""The environment variables of either process, held to the settings that exist."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+from pydantic import BaseModel
+
+
+class UnknownVariableError(ValueError):
+    """A variable with our prefix that no setting has; says which one may have been meant."""
+
+
+def refuse_unknown(environment: Mapping[str, str], known: Iterable[str], prefix: str) -> None:
+    """Stop at a variable with our prefix that no setting has: it is a typing error.
+
+    Raises:
+        UnknownVariableError: Naming the variable and the nearest known one.
+    """
+    names = set(known)
+    for name in environment:
+        if name.startswith(prefix) and name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise UnknownVariableError(f"there is no setting {name}{hint}")
+
+
+def variable_names(model: type[BaseModel], prefix: str) -> set[str]:
+    """Return the environment variables that a settings model reads."""
+    names: set[str] = set()
+    for name, field in model.model_fields.items():
+        full = f"{prefix}{name}".upper()
+        names.add(full)
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            names |= variable_names(field.annotation, f"{full}__")
+    return names
