@@ -363,7 +363,7 @@ class TestCancelling:
         ("came_to", "becomes"),
         [
             (JobState.QUEUED, JobState.CANCELLED),
-            (JobState.FAILED, JobState.CANCELLED),
+            (JobState.FAILED, JobState.FAILED),
             (JobState.TIMED_OUT, JobState.CANCELLED),
             (JobState.SUCCEEDED, JobState.SUCCEEDED),
             (JobState.UNCERTAIN, JobState.UNCERTAIN),

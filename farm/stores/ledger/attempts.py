@@ -84,8 +84,8 @@ _WAYS = {
     (JobState.RUNNING, JobState.CANCELLED): (JobEvent.CANCEL, JobEvent.STOPPED),
     (JobState.CANCELLING, JobState.SUCCEEDED): (JobEvent.SUCCEED,),
     (JobState.CANCELLING, JobState.UNCERTAIN): (JobEvent.DOUBT,),
-    # Whatever else its attempt came to, a job that was to be cancelled is.
-    (JobState.CANCELLING, JobState.FAILED): (JobEvent.STOPPED,),
+    (JobState.CANCELLING, JobState.FAILED): (JobEvent.FAIL,),
+    # A job that was to be cancelled is not tried again, and did not run out of time.
     (JobState.CANCELLING, JobState.QUEUED): (JobEvent.STOPPED,),
     (JobState.CANCELLING, JobState.TIMED_OUT): (JobEvent.STOPPED,),
     (JobState.CANCELLING, JobState.CANCELLED): (JobEvent.STOPPED,),

@@ -175,7 +175,7 @@ class SqlLedger:
     async def finish(self, finish: Finish, *, now: Instant) -> Job | None:
         """End an attempt and move its job.
 
-        A job that was to be cancelled becomes cancelled, unless it succeeded or is uncertain.
+        A job that was to be cancelled and would be tried again, or timed out, is cancelled.
         """
         return await self._db.write(lambda db: attempts.finish(db, finish, now))
 
