@@ -159,7 +159,8 @@ def show(out: Path) -> None:
         console.width = 160
     for name in JOBS:
         records = read_records(out / name / "items.jsonl")
-        columns = list(dict.fromkeys(column for record in records for column in record))
+        names = dict.fromkeys(name for record in records for name in record)
+        columns = [name for name in names if not name.startswith("_")]
         rows = ([record.get(column) for column in columns] for record in records)
         console.print(f"\n{name}: {len(records)} records")
         console.print(build_table(columns, rows))
@@ -181,7 +182,7 @@ async def demo(out: Path, *, headed: bool) -> int:
     for job in jobs:
         if job.failure is not None:
             talk.print(plain(f"{job.name} {job.state}: {job.failure.reason}, {job.failure.detail}"))
-    print(f"\nThe records and files are in {out}/, the farm was at {farm.url}")
+    print(f"\nThe records and files are in {out}/; the farm was at {farm.url}")
     records = sum(len(read_records(out / name / "items.jsonl")) for name in JOBS)
     artifacts = sum(job.artifact_count for job in jobs)
     print(f"demo: {records} records, {artifacts} artifacts, in {time.perf_counter() - began:.1f} s")

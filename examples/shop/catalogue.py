@@ -68,7 +68,7 @@ def _product(number: int) -> Product:
         title=f"{title}, {finish}",
         description=description,
         cents=1_950 + (number * 37_123) % 118_000 // 50 * 50,
-        tags=tuple(_TAGS[(number * step + 1) % len(_TAGS)] for step in range(1, 2 + number % 3)),
+        tags=tuple(_TAGS[(number + step * 3) % len(_TAGS)] for step in range(1 + number % 3)),
         stock=0 if number % 5 == 3 else 2 + number % 7,
         seller=seller,
         rating=rating,

@@ -87,7 +87,8 @@ class _Lines:
 
     def __call__(self, job: JobDetail) -> None:
         line = describe(job)
-        if line != self._last:
+        # How it ended is for `conclude` to say.
+        if line != self._last and not job.at_rest:
             self._last = line
             output.say(line)
 

@@ -107,6 +107,8 @@ def cell(value: object) -> str:
             return "-"
         case bool():
             return "yes" if value else "no"
+        case list() | tuple() if all(isinstance(part, str) for part in value):
+            return plain(", ".join(value), limit=120)
         case Mapping() | list() | tuple():
             return plain(json.dumps(value, ensure_ascii=False, default=str), limit=120)
         case _:

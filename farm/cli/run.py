@@ -149,7 +149,8 @@ async def _until_rest(
     with display() as shown:
 
         async def seen(job: JobDetail) -> None:
-            shown(job)
+            # That there is no agent yet is our own doing, and nothing to advise anybody about.
+            shown(job.model_copy(update={"waiting": None}))
             if kept is not None:
                 await kept.update(job)
 
