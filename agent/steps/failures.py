@@ -24,7 +24,7 @@ _CLOSED = re.compile(
 _STRICT = re.compile(r"strict mode violation: .* resolved to (\d+) elements", re.DOTALL)
 _INVALID = re.compile(
     r"while parsing|InvalidSelectorError|is not a valid (?:XPath expression|selector)"
-    r"|Unknown attribute \"|Unknown (?:engine|role) |SyntaxError: Failed to execute"
+    r"|Unknown attribute \"|Unknown (?:engine|role) |SyntaxError: Failed to execute|Role must not be empty"
 )
 _NAVIGATED = re.compile(r"Execution context was destroyed|Frame was detached|frame was detached")
 _VALUE = re.compile(

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Locator
 
-from agent.steps.failures import StepFailed, clean, message_of
+from agent.steps.failures import StepFailed, clean, message_of, navigated_away
 from agent.steps.stage import Stage
 from farm.protocol.failures import Reason
 from farm.protocol.steps import Check, Fill, Select, Type, Uncheck
@@ -32,6 +32,10 @@ _OPTIONS = """(element, wanted) => {
   }
   return {select: true, missing, there};
 }"""
+
+
+_LEFT_EMPTY = """elements => elements.length === 1 && elements[0].localName === 'input'
+  && /^(date|time|datetime-local|month|week)$/.test(elements[0].type) && elements[0].value === ''"""
 
 
 async def fill(stage: Stage, step: Fill) -> None:
@@ -112,6 +116,23 @@ async def _put(stage: Stage, target: Locator, step: Fill) -> None:
             await target.set_checked(_ticked(step), timeout=stage.clock.playwright_ms)
         else:
             raise
+    else:
+        await _check_taken(target, step)
+
+
+async def _check_taken(target: Locator, step: Fill) -> None:
+    """Refuse a value that a date or time field has silently dropped."""
+    try:
+        dropped = step.value != "" and await target.evaluate_all(_LEFT_EMPTY)
+    except PlaywrightError as error:
+        if navigated_away(error):
+            return
+        raise
+    if dropped:
+        raise StepFailed(
+            Reason.VALUE_INVALID,
+            clean(f"{step.selector!r} does not take {step.value!r}; a date is written 2026-12-31"),
+        )
 
 
 def _ticked(step: Fill) -> bool:

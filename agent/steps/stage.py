@@ -60,8 +60,13 @@ class StepClock:
 
     @property
     def over(self) -> bool:
-        """Whether so little is left that Playwright's own clock would have ended."""
-        return self.left_s <= min(FASTER_BY_S, self.timeout_ms / 10_000)
+        """Whether so little is left that there is time for one last look."""
+        return self.left_s <= self.reserve_s
+
+    @property
+    def reserve_s(self) -> float:
+        """What a step that looks again and again leaves for its last look."""
+        return min(FASTER_BY_S, max(0.1, self.timeout_ms / 10_000), self.timeout_ms / 2_000)
 
     @property
     def words(self) -> str:
@@ -196,7 +201,8 @@ class Stage:
         """
         if self.clock.over:
             raise PlaywrightTimeout("time is over")
-        await self.pause(min(0.05 * (turn + 1), 0.25, self.clock.left_s))
+        until_last = self.clock.left_s - self.clock.reserve_s
+        await self.pause(max(0.001, min(0.05 * (turn + 1), 0.25, until_last)))
 
 
 def timed_out(clock: StepClock, *, navigation: bool, url: str) -> StepFailed:
