@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from farm.core.eligibility import canonical
 from farm.core.model import Namespace
 from farm.jobs.files.spec import JobSpec
-from farm.protocol.plan import BrowserOptions, Egress, Plan, Timeouts
+from farm.protocol.plan import BrowserOptions, Egress, Plan
 from farm.protocol.steps import Goto
 
 _PORTS = {"http": 80, "https": 443}
@@ -25,9 +25,7 @@ def to_plan(
         name=spec.name,
         steps=spec.steps,
         params=spec.params,
-        timeouts=Timeouts(
-            job=spec.timeout.job, navigation=spec.timeout.navigation, step=spec.timeout.step
-        ),
+        timeouts=spec.timeouts,
         effects=spec.effects,
         reuse=spec.browser.context == "reuse",
         egress=egress,

@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 from farm.protocol.durations import DurationMs
 from farm.protocol.extraction import Strict
 from farm.protocol.plan import BrowserOptions
+from farm.protocol.plan import Timeouts as PlanTimeouts
 from farm.protocol.steps import Effect, Step
 
 _Clock = Annotated[DurationMs, Field(ge=1)]
@@ -69,6 +70,12 @@ class JobSpec(Strict):
     requires: Requires = Requires()
     browser: Browser = Browser()
     steps: tuple[Step, ...] = Field(min_length=1, max_length=1_000)
+
+    @property
+    def timeouts(self) -> PlanTimeouts:
+        """The clocks as an agent is told them."""
+        clocks = self.timeout
+        return PlanTimeouts(job=clocks.job, navigation=clocks.navigation, step=clocks.step)
 
     @field_validator("version", mode="before")
     @classmethod

@@ -1,0 +1,111 @@
+"""What a checked job asks for."""
+
+import pytest
+
+from farm.core.model import Namespace
+from farm.jobs.files import (
+    JobSpec,
+    canonical_hash,
+    identity,
+    match_key,
+    parse,
+    private_hosts,
+    to_plan,
+)
+from farm.protocol.plan import Egress, Plan, Timeouts
+
+HERE = Namespace("default")
+
+
+def job(more: str = "", steps: str = "[back]", **params: object) -> JobSpec:
+    text = f"name: a\nsteps: {steps}\n{more}\n"
+    return parse(text.encode(), content_type=None, params=params)
+
+
+def test_a_plan_has_everything_an_agent_needs_and_survives_the_wire() -> None:
+    spec = job(
+        "params: {p: 1}\ntimeout: {job: 9s, step: 2s}\neffects: idempotent\n"
+        "browser: {context: reuse}"
+    )
+    plan = to_plan(
+        spec, job_id="j", attempt_id="t", attempt_number=2, egress=Egress(allow=("127.0.0.1:1",))
+    )
+    assert plan == Plan(
+        job_id="j",
+        attempt_id="t",
+        attempt_number=2,
+        name="a",
+        steps=spec.steps,
+        params={"p": 1},
+        timeouts=Timeouts(job=9_000, step=2_000, navigation=30_000),
+        effects=spec.effects,
+        reuse=True,
+        egress=Egress(allow=("127.0.0.1:1",)),
+    )
+    assert Plan.model_validate_json(plan.model_dump_json()) == plan
+
+
+def test_a_fresh_job_has_no_identity_whatever_its_options() -> None:
+    assert identity(job("browser: {locale: en}")) is None
+
+
+def test_jobs_that_reuse_share_an_identity_exactly_where_their_options_are_equal() -> None:
+    plain = identity(job("browser: {context: reuse}"))
+    english = identity(job("browser: {context: reuse, locale: en}"))
+    assert plain == "shared"
+    assert english is not None
+    assert english.startswith("shared-")
+    assert english == identity(job("browser: {locale: en, context: reuse}", "[reload]"))
+    assert english != identity(job("browser: {context: reuse, locale: de}"))
+
+
+def test_jobs_that_ask_for_the_same_kind_of_worker_have_one_key() -> None:
+    eu = "requires: {metadata: {region: eu, n: 1}}"
+    assert match_key(job(eu), HERE) == match_key(
+        job("requires: {metadata: {n: 1, region: eu}}", "[reload]"), HERE
+    )
+    others = [
+        match_key(job(eu), Namespace("other")),
+        match_key(job(), HERE),
+        match_key(job("requires: {metadata: {region: eu, n: 1.0}}"), HERE),
+        match_key(job(f"{eu}\nbrowser: {{context: reuse}}"), HERE),
+        match_key(job("requires: {client_type: browser}"), HERE),
+    ]
+    assert len({match_key(job(eu), HERE), *others}) == 6
+
+
+def test_the_hash_is_of_what_was_meant_and_not_of_how_it_was_written() -> None:
+    one = parse(b'{"steps": [{"goto": "x"}], "name": "a"}', content_type="application/json")
+    two = job("version: 1", "[{navigate: {url: x}}]")
+    assert canonical_hash(one) == canonical_hash(two)
+    assert canonical_hash(one) != canonical_hash(job(steps="[{goto: y}]"))
+
+
+def test_the_hash_counts_params_as_filled_in() -> None:
+    declared = "params: {p: 1}"
+    assert canonical_hash(job(declared)) == canonical_hash(job(declared, p="1"))
+    assert canonical_hash(job(declared)) != canonical_hash(job(declared, p="2"))
+
+
+@pytest.mark.parametrize(
+    ("url", "hosts"),
+    [
+        ("http://127.0.0.1:8000/a", ("127.0.0.1:8000",)),
+        ("http://localhost/", ("localhost:80",)),
+        ("https://shop.localhost/", ("shop.localhost:443",)),
+        ("http://[::1]:8000/", ("[::1]:8000",)),
+        ("http://10.1.2.3/", ("10.1.2.3:80",)),
+        ("http://192.168.0.1:99999/", ()),
+        ("http://[::ffff:127.0.0.1]:1/", ("[::ffff:127.0.0.1]:1",)),
+        ("http://169.254.169.254/", ()),
+        ("https://example.org/?u=http://127.0.0.1/", ()),
+        ("http://8.8.8.8/", ()),
+        ("/relative", ()),
+        ("${vars.url}", ()),
+        ("http://[broken/", ()),
+    ],
+)
+def test_private_hosts_are_those_named_literally_and_private(
+    url: str, hosts: tuple[str, ...]
+) -> None:
+    assert private_hosts(job(steps=f"[{{goto: '{url}'}}, {{goto: '{url}'}}]")) == hosts
