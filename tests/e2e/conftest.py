@@ -1,0 +1,136 @@
+"""A farm as a process of its own for the whole session, and directories served to its browsers."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import psutil
+import pytest
+
+from farm.sdk import FarmClient
+from tests.e2e.processes import ROOT, family
+
+_START_S = 60.0
+_STOP_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningFarm:
+    """A farm that `farm up` runs, and what opens it."""
+
+    url: str
+    token: str
+    pid: int
+    data_dir: Path
+
+    def client(self) -> FarmClient:
+        return FarmClient(self.url, self.token)
+
+
+Site = Callable[[Path], str]
+"""Serves a directory on loopback and returns its URL, without a slash at the end."""
+
+
+@pytest.fixture(scope="session")
+def farm(
+    tmp_path_factory: pytest.TempPathFactory, chromium_executable: str
+) -> Iterator[RunningFarm]:
+    """One farm with one agent; Ctrl-C ends it within ten seconds, with everything it started."""
+    data_dir = tmp_path_factory.mktemp("farm") / "data"
+    command = [sys.executable, "-m", "farm.cli", "up", "--port", "0", "--data-dir", str(data_dir)]
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("FARM_", "AGENT_"))}
+    log = data_dir.parent / "farm.log"
+    with log.open("wb") as said:
+        process = subprocess.Popen(
+            [*command, "--allow", "127.0.0.1"],
+            stdout=said,
+            stderr=said,
+            env={**inherited, "PYTHONPATH": str(ROOT)},
+            start_new_session=True,
+        )
+    started: set[psutil.Process] = set()
+    try:
+        running = _started(process, data_dir, log)
+        yield running
+        started = family(process.pid)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(_STOP_S) == 0, _tail(log)
+        left = [one for one in started if one.is_running()]
+        left = [one for one in left if one.status() != psutil.STATUS_ZOMBIE]
+        assert left == []
+    finally:
+        for one in started | family(process.pid):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.kill()
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="session")
+def site() -> Iterator[Site]:
+    with contextlib.ExitStack() as servers:
+        yield lambda directory: servers.enter_context(_served(directory))
+
+
+@contextlib.contextmanager
+def _served(directory: Path) -> Iterator[str]:
+    handler = partial(_Quiet, directory=str(directory))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = 5
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+def _started(process: subprocess.Popen[bytes], data_dir: Path, log: Path) -> RunningFarm:
+    file = data_dir / "farm.json"
+    _until(lambda: file.exists() or process.poll() is not None, log)
+    url = json.loads(file.read_text())["url"]
+    _until(lambda: _ready(f"{url}/readyz") or process.poll() is not None, log)
+    assert process.poll() is None, _tail(log)
+    token = (data_dir / "admin.token").read_text().strip()
+    return RunningFarm(url=url, token=token, pid=process.pid, data_dir=data_dir)
+
+
+def _until(condition: Callable[[], bool], log: Path) -> None:
+    """Wait until a condition holds; fails with the end of the log if it does not in time."""
+    deadline = time.monotonic() + _START_S
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"the farm did not start in time:\n{_tail(log)}")
+        time.sleep(0.05)
+
+
+def _ready(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, TimeoutError):
+        return False
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-40:])
