@@ -131,7 +131,7 @@ def split_authority(text: str, *, default_port: int | None) -> tuple[str, int | 
             raise ValueError(f"{text!r} is not a host")
         port_text = rest[1:]
     elif text.count(":") > 1:
-        host, port_text = text, ""
+        host, port_text = str(ipaddress.IPv6Address(text)), ""
     else:
         host, _, port_text = text.partition(":")
     if not host or any(c.isspace() or c in "/@?#" for c in host):

@@ -1,0 +1,91 @@
+"""Headed: what would open a window of the desktop's does not, and a badge stands in the title."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+
+import pytest
+
+from agent.chromium.discovery import Found
+from farm.protocol.plan import BrowserOptions
+from tests.agent.chromium.journal import Journal, goto, plan, script
+from tests.agent.chromium.test_browser import Rig
+
+pytestmark = pytest.mark.browser
+
+PAGE = "data:text/html,<title>Mine</title><input type=file id=file><h1>Hi</h1>"
+
+
+@pytest.fixture
+async def rig(full_browser: Found, display: str) -> AsyncIterator[Rig]:
+    async with Rig(headless=False, env={**os.environ, "DISPLAY": display}) as one:
+        yield one
+
+
+async def test_neither_a_file_chooser_nor_printing_stops_a_job(rig: Rig) -> None:
+    await rig.window()
+    outcome = await rig.run(
+        goto(PAGE),
+        {"type": "click", "selector": "#file"},
+        script("() => { window.print(); document.title = 'printed' }"),
+        {"type": "assert", "text": "Hi"},
+        {"type": "screenshot"},
+    )
+    assert outcome.outcome == "succeeded"
+    assert rig.journal.notices("file_chooser_cancelled")
+
+
+async def test_a_window_without_a_viewport_has_the_size_of_its_window(rig: Rig) -> None:
+    page = await rig.window()
+    inner, outer = await page.evaluate("[innerWidth, outerWidth]")
+    assert abs(inner - outer) < 50
+
+
+async def test_a_lean_browser_starts_no_renderer_for_its_address_bar(rig: Rig) -> None:
+    page = await rig.window()
+    assert page.context.browser is not None
+    session = await page.context.browser.new_browser_cdp_session()
+    targets = await session.send("Target.getTargets", {"filter": [{}]})
+    assert [t["url"] for t in targets["targetInfos"] if "omnibox" in t["url"]] == []
+
+
+async def test_the_badge_outlives_navigations_and_is_not_there_for_a_step_that_reads(
+    rig: Rig,
+) -> None:
+    page = await rig.window()
+    await page.goto(PAGE)
+    await rig.browser.show("c", "W1 · job")
+    assert await page.title() == "W1 · job ‖ Mine"
+    await page.goto(PAGE.replace("Mine", "Other"))
+    async with asyncio.timeout(5):
+        while await page.title() != "W1 · job ‖ Other":
+            await asyncio.sleep(0.02)
+    journal = Journal()
+    read = plan(
+        script("document.title", var="got", effect="none"),
+        {"type": "assert", "var": "got", "equals": "Other"},
+        {"type": "wait", "ms": 1},
+    )
+    outcome = await rig.browser.run("c", read, journal)
+    assert outcome.outcome == "succeeded"
+    assert await page.title() == "W1 · job ‖ Other"
+    await rig.browser.show("c", "W1 · next")
+    assert await page.title() == "W1 · next ‖ Other"
+
+
+async def test_a_tab_that_a_person_closes_ends_its_window(rig: Rig) -> None:
+    page = await rig.window()
+    await page.evaluate("() => { window.close() }")
+    async with asyncio.timeout(5):
+        await rig.until(lambda: len(rig.events) == 2)
+    assert "w" not in rig.browser._windows
+
+
+async def test_two_windows_run_side_by_side(rig: Rig) -> None:
+    await rig.window()
+    await rig.browser.open_window("w2", "d", BrowserOptions())
+    async with asyncio.TaskGroup() as group:
+        runs = [
+            group.create_task(rig.browser.run(c, plan(goto(PAGE)), Journal())) for c in ("c", "d")
+        ]
+    assert [run.result().outcome for run in runs] == ["succeeded", "succeeded"]

@@ -1,0 +1,37 @@
+"""The doctor says what is there, and what would help where something is missing."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from agent.doctor import examine
+
+
+@pytest.mark.browser
+async def test_a_machine_that_is_well_has_no_problems(chromium_executable: str) -> None:
+    found = await examine(env=os.environ)
+    assert found.problems == ()
+    assert found.executable == chromium_executable
+    assert found.product
+    assert found.round_trip_ms is not None
+    assert found.round_trip_ms > 0
+    assert json.loads(json.dumps(found.as_json()))["executable"] == chromium_executable
+
+
+async def test_a_machine_without_a_browser_says_what_would_help(tmp_path: Path) -> None:
+    env = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    found = await examine(env=env)
+    assert found.executable is None
+    assert found.headed is None
+    (problem,) = found.problems
+    assert "farm doctor --install" in problem
+    assert any("xvfb" in note for note in found.notes)
+
+
+async def test_a_setting_that_names_no_executable_is_a_problem(tmp_path: Path) -> None:
+    found = await examine(
+        env={"PATH": str(tmp_path), "HOME": str(tmp_path), "AGENT_BROWSER": "/no"}
+    )
+    assert any("AGENT_BROWSER=/no" in problem for problem in found.problems)
