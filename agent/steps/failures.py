@@ -24,7 +24,8 @@ _CLOSED = re.compile(
 _STRICT = re.compile(r"strict mode violation: .* resolved to (\d+) elements", re.DOTALL)
 _INVALID = re.compile(
     r"while parsing|InvalidSelectorError|is not a valid (?:XPath expression|selector)"
-    r"|Unknown attribute \"|Unknown (?:engine|role) |SyntaxError: Failed to execute|Role must not be empty"
+    r"|Unknown attribute \"|Unknown (?:engine|role) |SyntaxError: Failed to execute"
+    r"|Role must not be empty"
 )
 _NAVIGATED = re.compile(r"Execution context was destroyed|Frame was detached|frame was detached")
 _VALUE = re.compile(
@@ -141,6 +142,8 @@ def _timed_out(error: PlaywrightTimeout, selector: str | None, waited: str) -> S
             Reason.SELECTOR_NOT_FOUND, clean(f"nothing matched {selector!r} {waited}")
         )
     reasons = _NOT_YET.findall(error.message)
+    if not reasons and "locator resolved to hidden" in error.message:
+        reasons = ["it is hidden"]
     why = f": {reasons[-1]}" if reasons else ""
     return StepFailed(
         Reason.STEP_TIMEOUT,

@@ -20,6 +20,9 @@ EGRESS_HEADER = "x-tabfarm-egress"
 """The egress proxy sets it on its own answers and strips it from what servers say."""
 Wait = Literal["load", "domcontentloaded", "commit", "networkidle"]
 
+MAX_INTERRUPTIONS = 2
+"""How often a goto is tried again because the page before went elsewhere by itself meanwhile."""
+_INTERRUPTED = "is interrupted by another navigation"
 _DROPPED = re.compile(r"[\t\r\n]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -110,10 +113,17 @@ async def open_url(
     Raises:
         StepFailed: `egress_denied`, `navigation_failed`, `navigation_timeout`, or the page is gone.
     """
-    going = stage.page.goto(
-        url, wait_until=wait_until, referer=referer, timeout=stage.clock.playwright_ms
-    )
-    return await _navigate(stage, going, url)
+    for turn in range(MAX_INTERRUPTIONS + 1):
+        going = stage.page.goto(
+            url, wait_until=wait_until, referer=referer, timeout=stage.clock.playwright_ms
+        )
+        try:
+            return await _navigate(stage, going, url)
+        except StepFailed as failure:
+            if _INTERRUPTED not in failure.detail or turn == MAX_INTERRUPTIONS:
+                raise
+        await stage.pause(0.05)
+    raise AssertionError("unreachable")
 
 
 async def _navigate(stage: Stage, going: Awaitable[Response | None], url: str) -> Response | None:

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from aiohttp import web
+from playwright.async_api import Request
 
 from agent.ports import Denied
 from farm.protocol.failures import Failure, Reason
@@ -131,7 +132,11 @@ async def test_a_refused_tunnel_is_told_by_what_the_proxy_recorded(
             url=f"127.0.0.1:{unused_tcp_port}", reason="why not", unreachable=unreachable
         )
         run.denied = []
-        run.page.once("requestfailed", lambda _, e=entry: run.denied.append(e))
+
+        def record(_: Request, entry: Denied = entry) -> None:
+            run.denied.append(entry)
+
+        run.page.once("requestfailed", record)
         failure = await goto(run, url)
         assert failure is not None
         assert failure.reason is reason
@@ -206,3 +211,18 @@ async def test_wait_for_url_waits_for_a_glob(run: Runner, site: Site) -> None:
     assert failure is not None
     assert failure.reason is Reason.NAVIGATION_TIMEOUT
     assert "/b?x=1" in failure.detail
+
+
+async def test_a_page_that_refreshes_itself_does_not_stop_the_next_goto(
+    run: Runner, site: Site
+) -> None:
+    site.pages |= {
+        "/m": "<meta http-equiv=refresh content='0; url=/other'>",
+        "/js": "<script>location = '/other'</script>",
+        "/other": "other",
+        "/b": "b",
+    }
+    for path in ("/m", "/js"):
+        assert await goto(run, site.url + path) is None
+        assert await goto(run, f"{site.url}/b", expect_status=200) is None
+        assert await run({"type": "assert", "url": "/b"}) is None

@@ -48,7 +48,7 @@ def test_where_only_a_text_will_do_the_value_becomes_one() -> None:
 @pytest.mark.parametrize(
     ("text", "near"),
     [
-        ("${vars.m}", "did you mean ${vars.n}?"),
+        ("${vars.deeep}", "did you mean ${vars.deep}?"),
         ("${param.base}", "did you mean ${params.base}?"),
         ("${vars.deep.list.9.x}", ""),
         ("${}", "known are"),

@@ -20,8 +20,10 @@ async def test_every_verb_of_the_wire_has_its_row() -> None:
 
 
 async def test_every_acting_verb_begins_its_effect_itself_as_late_as_it_can() -> None:
-    acting = {verb for verb in VERBS if verb.acts} | {steps.Fill, steps.Type}
-    assert acting <= {verb for verb, row in VERBS.items() if row.begins_effect}
+    late: set[type[steps.StepBase]] = {verb for verb, row in VERBS.items() if row.begins_effect}
+    assert {verb for verb in VERBS if verb.acts} <= late
+    assert steps.Fill in late
+    assert steps.Type in late
 
 
 async def test_click_counts_buttons_and_modifiers(run: Runner) -> None:
@@ -54,6 +56,10 @@ async def test_a_covered_or_disabled_element_is_named_and_nothing_has_begun(run:
     failure = await run.on(markup % "", {"type": "click", "selector": "#d", "timeout": 600})
     assert failure is not None
     assert "element is not enabled" in failure.detail
+    failure = await run.on("<a hidden>x</a>", {"type": "click", "selector": "a", "timeout": 600})
+    assert failure is not None
+    assert failure.reason is Reason.STEP_TIMEOUT
+    assert "element is not visible" in failure.detail
     assert run.evidence.begun == []
 
 
