@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from farm.errors import InvalidInputError, TooLargeError
@@ -12,6 +12,8 @@ from farm.jobs.files import JobSpec, parse
 from farm.jobs.files.words import verb_words
 from farm.protocol.steps import VERBS
 
+# A busy machine generates slowly; that is no fault of the files.
+SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.yaml"))
 WORDS = sorted(
     {*verb_words(), *JobSpec.model_fields, "url", "extract", "paginate", "next", "fields", "list"}
@@ -71,7 +73,7 @@ def outcome(body: bytes, content_type: str | None) -> JobSpec | list[Any]:
 
 
 @given(values | jobs)
-@settings(max_examples=400, deadline=None)
+@settings(SLOW, max_examples=200)
 def test_any_json_is_a_job_or_has_problems_at_places_that_exist(value: Any) -> None:
     found = outcome(json.dumps(value).encode(), "application/json")
     if isinstance(found, JobSpec):
@@ -81,13 +83,13 @@ def test_any_json_is_a_job_or_has_problems_at_places_that_exist(value: Any) -> N
 
 
 @given(jobs)
-@settings(max_examples=200, deadline=None)
+@settings(SLOW, max_examples=100)
 def test_json_read_as_yaml_never_ends_in_another_error(value: Any) -> None:
     outcome(json.dumps(value).encode(), "application/yaml")
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
-@settings(max_examples=200, deadline=None)
+@settings(SLOW, max_examples=100)
 def test_any_bytes_never_end_in_another_error(body: bytes) -> None:
     outcome(body, None)
 
@@ -102,7 +104,7 @@ def test_any_bytes_never_end_in_another_error(body: bytes) -> None:
         max_size=6,
     ),
 )
-@settings(max_examples=300, deadline=None)
+@settings(SLOW, max_examples=150)
 def test_a_good_file_with_damage_never_ends_in_another_error(
     path: Path, damage: list[tuple[float, int, str]]
 ) -> None:
