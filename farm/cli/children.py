@@ -49,7 +49,7 @@ class AgentOptions:
     """Leave a headed window open when its job has ended, until the agent ends."""
     command: tuple[str, ...] = AGENT_COMMAND
     log_dir: Path | None = None
-    """What an agent says goes to a file here; None lets it speak on our stderr."""
+    """What an agent said since its last start is in a file here; None lets it speak on stderr."""
     give_up_after: int | None = None
     """End with `AgentsUnusableError` when one agent fails this often in a row; None never does."""
     backoff_s: float = 0.5
@@ -197,7 +197,7 @@ class Children:
         if self._options.log_dir is None:
             return contextlib.nullcontext()
         self._options.log_dir.mkdir(parents=True, exist_ok=True)
-        return (self._options.log_dir / f"{name}.log").open("ab")
+        return (self._options.log_dir / f"{name}.log").open("wb")
 
     def _last_words(self, name: str) -> str:
         if self._options.log_dir is None:

@@ -78,8 +78,11 @@ def say(text: str, *, style: str | None = None) -> None:
 
 
 def complain(text: str) -> None:
-    """Say what went wrong, on stderr."""
-    talk().print(Text("error: ", style="bold red") + Text(plain(text)), soft_wrap=True)
+    """Say what went wrong, on stderr, in as many lines as it has."""
+    first, *more = text.splitlines() or [""]
+    talk().print(Text("error: ", style="bold red") + Text(plain(first)), soft_wrap=True)
+    for line in more:
+        say(f"  {line}")
 
 
 def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import sys
 import tempfile
 from dataclasses import dataclass, replace
@@ -26,8 +27,8 @@ from farm.sdk import FarmApiError, FarmClient
 # Together they stay under the ten seconds in which a Ctrl-C has to be over.
 _CANCEL_S = 4.0
 _GRACE_S = 3.0
-# An agent that can't start its browser ends at once; another try would only say so again.
-_AGENT_STARTS = 3
+# An agent that can't start its browser ends at once, and would only say so again and again.
+_AGENT_STARTS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,8 @@ def run(
     order = running.checked(
         lambda: _order(file, to, headed, slow_mo, keep_open, params, allow, force, as_json)
     )
+    if headed and not os.environ.get("DISPLAY"):  # noqa: TID251 - X11's, not a setting of ours
+        output.say("DISPLAY is not set: the browser gets a display that nobody sees.")
     running.run(_run(order))
 
 

@@ -1,0 +1,16 @@
+from pathlib import Path
+
+from farm.cli.exits import ExitCode
+from tests.e2e.processes import ended, process
+
+JOB = "{name: job, steps: [{goto: 'https://shop.example/'}]}"
+
+
+async def test_a_browser_that_is_not_there_is_named_once_and_the_run_ends(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(JOB)
+    environment = {"AGENT_BROWSER": "/nonexistent/chromium"}
+    async with process("farm.cli", "run", "job.yaml", cwd=tmp_path, env=environment) as run:
+        code, said, talk = await ended(run, 60)
+    assert code == ExitCode.FAILED
+    assert said == ""
+    assert talk.count("/nonexistent/chromium") == 1
