@@ -33,7 +33,7 @@ check: $(INSTALLED) ## Format, lint, types, imports, and the quick tests
 	@$(PYTEST) -q -m "not browser and not slow and not images"
 
 bench: browser ## Measure the farm against bare Playwright; writes build/bench.json
-	@$(BIN)/python -m benchmarks
+	@$(BIN)/python -m tests.benchmarks
 
 format: $(INSTALLED) ## Format the code and sort its imports
 	@$(BIN)/ruff check --fix-only --quiet --select I .
