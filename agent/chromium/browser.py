@@ -43,6 +43,7 @@ class ChromiumBrowser:
         env: Mapping[str, str],
         executable: str | None = None,
         sandbox: bool | None = None,
+        slow_mo_ms: float = 0,
         run_plan: RunPlan = run_plan,
     ) -> None:
         """Choose what to start.
@@ -53,12 +54,14 @@ class ChromiumBrowser:
                 needs `DISPLAY` in it.
             executable: A browser to use and no other.
             sandbox: Demand or refuse Chromium's own sandbox; None takes it where it works.
+            slow_mo_ms: A pause before each thing done to a page, for people who watch.
             run_plan: What runs the steps.
         """
         self._headless = headless
         self._env = env
         self._executable = executable
         self._sandbox = sandbox
+        self._slow_mo_ms = slow_mo_ms
         self._run_plan = run_plan
         self._life: Life | None = None
         self._windows: dict[str, Window] = {}
@@ -76,7 +79,9 @@ class ChromiumBrowser:
             env=self._env,
             sandbox=self._sandbox,
         )
-        life = self._life = Life(found, headless=self._headless, env=self._env)
+        life = self._life = Life(
+            found, headless=self._headless, env=self._env, slow_mo_ms=self._slow_mo_ms
+        )
         self._tell = tell
         info = await life.start(lambda detail: self._on_lost(life, detail))
         try:
@@ -137,8 +142,9 @@ class ChromiumBrowser:
         if outcome.outcome != "succeeded":
             await to_the_end(self.close_tab(context_id))
             return replace(outcome, page_gone=True)
-        if plan.reuse:
-            await tab.close_extras()
+        if plan.reuse and not await tab.close_extras():
+            await to_the_end(self.close_window(window.window_id))
+            return replace(outcome, page_gone=True)
         return outcome
 
     async def close_tab(self, context_id: str) -> None:

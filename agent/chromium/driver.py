@@ -72,6 +72,10 @@ class Driver:
             self._groups |= {p.group for p in processes.children(self.pid) if p.group == p.pid}
         return self._groups
 
+    def remember_group(self, group: int) -> None:
+        """Count a process group as one of a browser of ours."""
+        self._groups.add(group)
+
     def kill(self) -> None:
         """End the driver and every browser it started, at once, also when half started."""
         self.pid = self.pid or self._find()

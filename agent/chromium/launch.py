@@ -4,6 +4,7 @@ The pipe is what makes nothing survive us: when the agent dies, however it dies,
 the end of its input and goes, and Chromium the end of its own.
 """
 
+import os
 from collections.abc import Callable, Mapping
 
 import structlog
@@ -24,10 +25,13 @@ _LAUNCH_TIMEOUT_MS = 30_000
 class Life:
     """A browser from launch to end. Used once: `start`, then `kill`, which may come at any time."""
 
-    def __init__(self, found: Found, *, headless: bool, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, found: Found, *, headless: bool, env: Mapping[str, str], slow_mo_ms: float = 0
+    ) -> None:
         self._found = found
         self._headless = headless
         self._env = env
+        self._slow_mo_ms = slow_mo_ms
         self._driver = Driver(env)
         self._browser: PlaywrightBrowser | None = None
         self._watches: list[processes.Watch] = []
@@ -83,6 +87,7 @@ class Life:
                 handle_sigint=False,
                 handle_sigterm=False,
                 handle_sighup=False,
+                slow_mo=self._slow_mo_ms or None,
                 timeout=_LAUNCH_TIMEOUT_MS,
             ),
             hurry=self._driver.kill,
@@ -90,7 +95,7 @@ class Life:
         )
         self._browser = browser
         pid = await browser_pid(browser)
-        self._driver.browser_groups()
+        self._driver.remember_group(os.getpgid(pid))
         self._watch(pid, "the browser's process has ended")
         if self._driver.pid is not None:
             # Playwright goes on saying is_connected() when its driver has died.

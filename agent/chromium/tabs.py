@@ -68,9 +68,15 @@ class Tab:
             if not await within(_ANSWER_S, ask):
                 await within(_STOP_S, self._session.send("Runtime.terminateExecution"))
 
-    async def close_extras(self) -> None:
-        """Close the pages the attempt has opened."""
-        for page in tuple(self.extras):
-            with contextlib.suppress(PlaywrightError):
-                await within(_STOP_S, page.close())
-        self.extras.clear()
+    async def close_extras(self) -> bool:
+        """Close the pages the attempt has opened; tell whether all of them did."""
+        pages, self.extras = self.extras, set()
+        async with asyncio.TaskGroup() as group:
+            for page in pages:
+                group.create_task(_close(page), name="popup.close")
+        return all(page.is_closed() for page in pages)
+
+
+async def _close(page: Page) -> None:
+    with contextlib.suppress(PlaywrightError):
+        await within(_STOP_S, page.close())

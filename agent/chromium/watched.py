@@ -49,13 +49,16 @@ class Watched:
                 self.step = event
                 self._limit_s = limit_s(self._plan.steps[index], self._plan)
                 if self._badge is not None:
-                    await self._badge.hide(verb in _READING)
+                    await self._badge.hide(verb in _READING or self._names_title(index))
             case StepEnded():
                 self._limit_s = None
             case _:
                 pass
         self._restart()
         await self._evidence.note(event)
+
+    def _names_title(self, index: int) -> bool:
+        return "page.title" in self._plan.steps[index].model_dump_json()
 
     async def settle(self, event: AttemptEvent) -> None:
         """Pass on."""
