@@ -217,10 +217,12 @@ class TestDirectory:
             [sys.executable, "-c", script, str(root)], stdout=subprocess.PIPE
         ) as writer:
             assert writer.stdout is not None
-            assert writer.stdout.readline() == b"written\n"
+            told = writer.stdout.readline()
             DirectoryArtifacts(root, max_bytes=1)
-            assert len(files(root)) == 1
+            while_it_writes = files(root)
             writer.kill()
+        assert told == b"written\n"
+        assert len(while_it_writes) == 1
         key, _, _ = await kept(store, b"x")
         DirectoryArtifacts(root, max_bytes=1)
         assert files(root) == [root / key]
