@@ -1,5 +1,7 @@
 // Takes records from the page in one go. Called with the elements (one record each) and the spec,
-// or with the spec alone: then the document is the one record.
+// or with the spec alone: then spec.list, as plain CSS, says which elements are records, and
+// without it the document is the one record. Answers {elsewhere: true} where plain CSS in the
+// document does not tell: no match, not CSS, or shadow roots in which there may be more.
 //
 // Runs in the page's own world, so the page may have replaced anything: built-in methods of arrays
 // and strings are avoided, and what the DOM offers is taken from the prototypes, because a form
@@ -11,7 +13,6 @@
 (first, second) => {
   const alone = second === undefined;
   const spec = alone ? first : second;
-  const roots = alone ? [document] : first;
   const getter = (prototype, name) => {
     const found = Object.getOwnPropertyDescriptor(prototype, name);
     return node => Reflect.apply(found.get, node, []);
@@ -148,6 +149,27 @@
     }
     return bounded(textOf(node));
   };
+
+  // Finds the records as Playwright would, without Playwright: its own selector engine is put into
+  // each new document at a cost of a third of the whole visit.
+  const inTheOpen = () => {
+    if (spec.list === null) return [document];
+    try {
+      const scope = spec.within === null ? document : inDocument(document, spec.within)[0];
+      if (scope === undefined) return null;
+      const found = css(scope, spec.list);
+      if (found.length === 0) return null;
+      const everything = inDocument(document, '*');
+      for (let i = 0; i < everything.length; i++) {
+        if (shadowRoot(everything[i]) !== null) return null;
+      }
+      return found;
+    } catch {
+      return null;
+    }
+  };
+  const roots = alone ? inTheOpen() : first;
+  if (roots === null) return {elsewhere: true};
 
   const record = (root, fields) => {
     const values = [];

@@ -56,6 +56,8 @@ class _Extraction:
             "fields": compile_fields(step.fields),
             "limit": step.limit or UNLIMITED,
             "maxText": MAX_TEXT,
+            "list": step.list,
+            "within": step.within,
         }
         self._roots = _roots(stage, step)
         self._written = step.list or step.within
@@ -113,9 +115,11 @@ class _Extraction:
         )
 
     async def _evaluate(self) -> PageOfResults:
-        if self._roots is None:
+        answer = None
+        if self._roots is None or self.step.list is not None:
             answer = await self.stage.page.evaluate(_SCRIPT, self._spec)
-        else:
+        if answer is None or answer == {"elsewhere": True}:
+            assert self._roots is not None  # noqa: S101 - the document itself is never elsewhere
             answer = await self._roots.evaluate_all(_SCRIPT, self._spec)
         size = len(answer) if isinstance(answer, str) else 0
         parsed = _parsed(answer)
