@@ -11,23 +11,29 @@ from farm.core import retry
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import Instant
 from farm.core.retry import Budget, Doubt, EffectMark, Ending
-from farm.errors import ClientAbsentError, StaleAssignmentError
+from farm.errors import (
+    ClientAbsentError,
+    NotFoundError,
+    StaleAssignmentError,
+    StoreUnavailableError,
+)
+from farm.jobs.endings import MUTE, End, ended, lost
 from farm.jobs.feed import JobFeed
 from farm.jobs.files import JobSpec, to_plan
 from farm.jobs.live import LiveAttempt, LiveAttempts
 from farm.manager.delivery import AppNode, SentCommand
 from farm.manager.handle import ContextHandle
 from farm.protocol import messages as wire
-from farm.protocol.failures import PERMANENT, Failure, Reason
 from farm.protocol.plan import Egress
 from farm.stores.ports import Ledger
 from farm.stores.records import Attempt, Finish, Job
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
-_LOST_REASONS = frozenset({Reason.BROWSER_LOST, Reason.AGENT_LOST, Reason.DRAINED})
+_STORE_PAUSE_S = 0.5
 _BACKSTOP_S = 60.0
-"""The agent keeps the job's clock; this long after it the farm asks once more."""
+"""The agent keeps the job's clock; this long after it the farm asks it to stop, and as long after
+that it waits no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,15 +45,6 @@ class AttemptRules:
     retry_initial_s: float
     retry_max_s: float
     max_free_losses: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _End:
-    state: AttemptState
-    failure: Failure | None
-    transient: bool
-    answered: bool
-    """The agent holds a result that it wants to be told is stored."""
 
 
 class AttemptRunner:
@@ -77,20 +74,19 @@ class AttemptRunner:
     async def run(self, job: Job, spec: JobSpec, handle: ContextHandle) -> Job | None:
         """Run a new attempt to its end; return the job as it is then, None if it was not queued.
 
-        The handle is released on every path.
+        The handle is released on every path but one: if this is cancelled while the agent runs the
+        attempt, that goes on under its assignment, to be taken up again by the next life.
         """
+        live = None
         try:
             attempt = await self._start(job, handle)
             if attempt is None:
                 return None
             live = self._take_in_hand(attempt, spec)
-            try:
-                end = await self._run_on(handle, job, attempt, spec, live)
-                return await self._finish(job, attempt, live, spec, end)
-            finally:
-                self._live.discard(live)
+            end = await self._run_on(handle, job, attempt, spec, live)
+            return await self._finish(job, attempt, live, spec, end)
         finally:
-            await handle.release()
+            await self._let_go(live, handle)
 
     async def resume(
         self, job: Job, attempt: Attempt, spec: JobSpec, handle: ContextHandle | None
@@ -98,19 +94,28 @@ class AttemptRunner:
         """Go on with an attempt of an earlier life of the farm that its agent still holds."""
         live = self._take_in_hand(attempt, spec)
         live.sent = True
+        if job.cancel_requested:
+            live.cancel("cancelled")
         try:
+            # Put back for as long as an agent may be silent; it lasts as any other from here on.
+            await _renew(handle)
             sent = self._app_node.expect(attempt.client_id, attempt.command_id, outlives_link=True)
             end = await self._watch(sent, live, handle, spec)
             return await self._finish(job, attempt, live, spec, end)
         finally:
-            self._live.discard(live)
-            if handle is not None:
-                await handle.release()
+            await self._let_go(live, handle)
 
     async def lose(self, job: Job, attempt: Attempt, why: str) -> Job | None:
         """End an attempt of an earlier life that nobody holds any more."""
         spec = JobSpec.model_validate(job.spec)
-        return await self._finish(job, attempt, None, spec, _lost(why))
+        return await self._finish(job, attempt, None, spec, lost(why))
+
+    async def _let_go(self, live: LiveAttempt | None, handle: ContextHandle | None) -> None:
+        runs_on = live is not None and live.sent and not live.over
+        if live is not None:
+            self._live.discard(live)
+        if handle is not None and not runs_on:
+            await handle.release()
 
     def _take_in_hand(self, attempt: Attempt, spec: JobSpec) -> LiveAttempt:
         live = LiveAttempt(
@@ -121,29 +126,51 @@ class AttemptRunner:
             client_id=attempt.client_id,
             token=attempt.token,
             steps=len(spec.steps),
+            stored=attempt.last_seq,
         )
         self._live.add(live)
         return live
 
     async def _start(self, job: Job, handle: ContextHandle) -> Attempt | None:
         held = handle.assignment
-        attempt = await self._ledger.start_attempt(
-            job.job_id,
-            attempt_id=self._new_id("att"),
-            command_id=self._new_id("cmd"),
-            client_id=held.client_id,
-            epoch=held.epoch,
-            context_id=held.context_id,
-            token=held.token,
-            now=self._clock(),
-        )
-        if attempt is not None:
-            self._feed.publish(job.job_id)
-        return attempt
+        attempt_id, command_id = self._new_id("att"), self._new_id("cmd")
+        doubtful = False
+        while True:
+            try:
+                attempt = await self._ledger.start_attempt(
+                    job.job_id,
+                    attempt_id=attempt_id,
+                    command_id=command_id,
+                    client_id=held.client_id,
+                    epoch=held.epoch,
+                    context_id=held.context_id,
+                    token=held.token,
+                    now=self._clock(),
+                )
+                if attempt is None and doubtful:
+                    # Not queued any more: by the try of which we did not learn that it went well?
+                    attempt = await self._own(attempt_id)
+            except StoreUnavailableError as error:
+                doubtful = True
+                await self._pause(job, error)
+                continue
+            if attempt is not None:
+                self._feed.publish(job.job_id)
+            return attempt
+
+    async def _own(self, attempt_id: str) -> Attempt | None:
+        try:
+            return await self._ledger.attempt(attempt_id)
+        except NotFoundError:
+            return None
+
+    async def _pause(self, job: Job, error: StoreUnavailableError) -> None:
+        log.warning("attempt.store_unavailable", job_id=job.job_id, reason=error.detail)
+        await asyncio.sleep(_STORE_PAUSE_S)
 
     async def _run_on(
         self, handle: ContextHandle, job: Job, attempt: Attempt, spec: JobSpec, live: LiveAttempt
-    ) -> _End:
+    ) -> End:
         plan = to_plan(
             spec,
             job_id=job.job_id,
@@ -156,7 +183,7 @@ class AttemptRunner:
                 attempt.command_id, wire.RunPlan(plan=plan), outlives_link=True
             )
         except (ClientAbsentError, StaleAssignmentError) as error:
-            return _lost(error.detail)
+            return lost(error.detail)
         live.sent = True
         return await self._watch(sent, live, handle, spec)
 
@@ -166,7 +193,7 @@ class AttemptRunner:
         live: LiveAttempt,
         handle: ContextHandle | None,
         spec: JobSpec,
-    ) -> _End:
+    ) -> End:
         backstop = self._clock() + spec.timeout.job / 1000 + _BACKSTOP_S
         told = False
         try:
@@ -180,21 +207,22 @@ class AttemptRunner:
                     return_when=asyncio.FIRST_COMPLETED,
                 )
                 if sent.answer.done():
-                    return _ended(sent.answer.result())
+                    return ended(sent.answer.result())
                 if live.lost.done():
-                    return _lost(live.lost.result())
+                    return lost(live.lost.result())
+                if self._clock() > backstop + _BACKSTOP_S:
+                    return MUTE
+                if self._clock() > backstop:
+                    live.cancel("timed_out")
                 if not told and live.cancelled.done():
-                    told = await self._stop(live, "cancelled")
-                elif not told and self._clock() > backstop:
-                    told = await self._stop(live, "timed_out")
+                    told = await self._stop(live)
                 await _renew(handle)
         finally:
             self._app_node.forget(sent)
 
-    async def _stop(self, live: LiveAttempt, reason: str) -> bool:
-        order = wire.Cancel.model_validate({"command_id": live.command_id, "reason": reason})
+    async def _stop(self, live: LiveAttempt) -> bool:
         try:
-            await self._app_node.tell(live.client_id, order)
+            await self._app_node.tell(live.client_id, live.order_to_stop())
         except ClientAbsentError:
             # Asked again after the renewal interval; or the agent is gone for good.
             await asyncio.sleep(min(1.0, self._rules.renew_interval_s))
@@ -202,11 +230,11 @@ class AttemptRunner:
         return True
 
     async def _finish(
-        self, job: Job, attempt: Attempt, live: LiveAttempt | None, spec: JobSpec, end: _End
+        self, job: Job, attempt: Attempt, live: LiveAttempt | None, spec: JobSpec, end: End
     ) -> Job | None:
-        now = self._clock()
-        finish = await self._decide(job, attempt, live, spec, end, now)
-        finished = await self._ledger.finish(finish, now=now)
+        if live is not None:
+            live.over = True
+        finish, finished = await self._keep(job, attempt, live, spec, end)
         if end.answered and live is not None:
             await self._confirm(live)
         self._feed.publish(job.job_id)
@@ -222,13 +250,25 @@ class AttemptRunner:
             self._on_success()
         return finished
 
+    async def _keep(
+        self, job: Job, attempt: Attempt, live: LiveAttempt | None, spec: JobSpec, end: End
+    ) -> tuple[Finish, Job | None]:
+        now = self._clock()
+        while True:
+            try:
+                finish = await self._decide(job, attempt, live, spec, end, now)
+                return finish, await self._ledger.finish(finish, now=now)
+            except StoreUnavailableError as error:
+                # Its end is known here and nowhere else, so there is nothing to do but to go on.
+                await self._pause(job, error)
+
     async def _decide(
         self,
         job: Job,
         attempt: Attempt,
         live: LiveAttempt | None,
         spec: JobSpec,
-        end: _End,
+        end: End,
         now: Instant,
     ) -> Finish:
         failure = end.failure.model_dump(mode="json", exclude_none=True) if end.failure else None
@@ -307,34 +347,3 @@ async def _renew(handle: ContextHandle | None) -> None:
         # The assignment has ended under the attempt: its agent is gone or has a new browser. What
         # ends the attempt is its result or the word that it is lost, not this.
         return
-
-
-def _lost(why: str) -> _End:
-    return _End(
-        state=AttemptState.LOST,
-        failure=Failure(reason=Reason.AGENT_LOST, detail=why),
-        transient=True,
-        answered=False,
-    )
-
-
-def _ended(answer: wire.Ack | wire.Result) -> _End:
-    if isinstance(answer, wire.Ack):
-        understood = answer.refused != "not_understood"
-        return _End(
-            state=AttemptState.LOST if understood else AttemptState.FAILED,
-            failure=Failure(
-                reason=Reason.AGENT_LOST if understood else Reason.INTERNAL,
-                detail=f"the agent refused the job: {answer.refused} {answer.detail}".strip(),
-            ),
-            transient=understood,
-            answered=False,
-        )
-    failure = answer.failure
-    state = AttemptState(answer.outcome)
-    if failure is not None and failure.reason in _LOST_REASONS:
-        state = AttemptState.LOST
-    # A new attempt may only start when the old page is gone; the agent closes it before it says
-    # so, and one that could not is not tried again.
-    transient = failure is not None and failure.reason not in PERMANENT and answer.page_gone
-    return _End(state=state, failure=failure, transient=transient, answered=True)

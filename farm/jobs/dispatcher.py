@@ -1,21 +1,22 @@
 """Hands queued jobs to workers, and takes up what earlier lives of the farm and agents left."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import structlog
 
 from farm.clock import Clock
 from farm.core.decide import Verdict
+from farm.core.eligibility import Reason
 from farm.core.job_states import AttemptState
 from farm.core.model import Assignment, ClientId, Instant, TaskId, Token
 from farm.errors import NotFoundError, StoreUnavailableError
 from farm.jobs.attempts import AttemptRunner
 from farm.jobs.feed import JobFeed
-from farm.jobs.files import JobSpec
+from farm.jobs.files import JobSpec, browser_options
 from farm.jobs.live import LiveAttempts
-from farm.jobs.placement import options_of, request_for
+from farm.jobs.placement import request_for
 from farm.jobs.ports import Progress, Waiting
 from farm.manager.delivery import Send
 from farm.manager.handle import ContextHandle
@@ -29,6 +30,8 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 _SAFETY_S = 5.0
 """The longest the dispatcher goes without looking, should a wake be lost."""
 _STORE_PAUSE_S = 1.0
+_REST_S = 1.0
+"""Nothing is created for so long on an agent on which that has just failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,10 @@ class JobDispatcher:
         self._placing: set[str] = set()
         self._waiting: dict[str, Waiting] = {}
         self._orphans: dict[str, Attempt] = {}
+        self._unstarted: dict[str, Acquired | Creation] = {}
+        """What was taken for jobs whose tasks have not begun."""
+        self._resting: dict[ClientId, Instant] = {}
+        """Agents on which nothing is created before the moment."""
         self._ready = asyncio.Event()
         self._started_at = Instant(0.0)
         self._closed_intake = False
@@ -106,16 +113,18 @@ class JobDispatcher:
 
         Called at each `hello`, before the agent can be sent anything new; `send` answers it.
         """
-        listed = {entry.attempt_id: entry for entry in running}
+        listed = {entry.attempt_id for entry in running}
         for live in self._live.of_client(client_id):
             if live.sent and live.attempt_id not in listed:
                 live.lose("the agent came back without this attempt")
+            elif live.sent and live.cancelled.done():
+                await send(live.order_to_stop())  # the first may have been lost with the link
         for entry in running:
-            if self._live.get(entry.attempt_id) is None:
-                await self._take_up(epoch_name, entry, send)
-        for attempt in [a for a in self._orphans.values() if a.client_id == client_id]:
-            if attempt.attempt_id not in listed:
-                await self._lose_orphan(attempt, "the agent came back without this attempt")
+            live_one = self._live.get(entry.attempt_id)
+            if live_one is None or live_one.client_id != client_id:
+                await self._take_up(client_id, epoch_name, entry, send)
+        # An orphan that is not listed is left to `sweep_gone`: this may be another process under
+        # the same name, while the one that runs it is on its way.
 
     async def agent_is_gone(self, client_id: ClientId, why: str) -> None:
         """Take it that nothing of an agent is left: its attempts are lost, its contexts gone."""
@@ -165,11 +174,18 @@ class JobDispatcher:
         now = self._clock()
         for client in (await self._registry.snapshot(now=now)).clients:
             if now - client.seen_at > self._gone.after_s:
-                log.warning("agent.gone", client_id=client.client_id)
-                await self.agent_is_gone(client.client_id, "the agent has gone silent")
+                await self._sweep(client.client_id)
         if self._ready.is_set() and now - self._started_at > self._gone.after_s:
             for attempt in list(self._orphans.values()):
                 await self._lose_orphan(attempt, "its agent did not come back")
+
+    async def _sweep(self, client_id: ClientId) -> None:
+        # Looked at again: to give up another one before may have taken long.
+        now = self._clock()
+        for client in (await self._registry.snapshot(now=now)).clients:
+            if client.client_id == client_id and now - client.seen_at > self._gone.after_s:
+                log.warning("agent.gone", client_id=client_id)
+                await self.agent_is_gone(client_id, "the agent has gone silent")
 
     # The loop
 
@@ -181,25 +197,42 @@ class JobDispatcher:
         """Place jobs until cancelled; what runs then is left to be taken up again."""
         self._started_at = self._clock()
         self._orphans = {a.attempt_id: a for a in await self._ledger.running_attempts()}
-        async with asyncio.TaskGroup() as group:
-            self._group = group
-            self._ready.set()
-            while True:
-                try:
-                    await self._turn(group)
-                except StoreUnavailableError as error:
-                    log.warning("dispatch.skipped", reason=error.detail)
-                    await asyncio.sleep(_STORE_PAUSE_S)
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                self._ready.set()
+                await self._turns(group)
+        finally:
+            # A task that is cancelled before its first step gives nothing back by itself.
+            for begun in self._unstarted.values():
+                await self._give_back(begun)
+
+    async def _turns(self, group: asyncio.TaskGroup) -> None:
+        while True:
+            try:
+                await self._turn(group)
+            except StoreUnavailableError as error:
+                log.warning("dispatch.skipped", reason=error.detail)
+                await asyncio.sleep(_STORE_PAUSE_S)
+
+    async def _give_back(self, begun: Acquired | Creation) -> None:
+        if isinstance(begun, Creation):
+            await self._manager.abandon(begun)
+        else:
+            await begun.handle.release()
 
     async def _turn(self, group: asyncio.TaskGroup) -> None:
         """Place what can be placed, then wait for a reason to look again."""
         self._stirred.clear()
         generation = self._registry.generation()
+        now = self._clock()
+        self._resting = {c: until for c, until in self._resting.items() if until > now}
         blocked = await self._place_all(group)
-        timeout_s = _SAFETY_S
-        next_start = await self._ledger.next_start(now=self._clock())
+        moments = list(self._resting.values())
+        next_start = await self._ledger.next_start(now=now)
         if next_start is not None:
-            timeout_s = min(timeout_s, max(0.0, next_start - self._clock()))
+            moments.append(next_start)
+        timeout_s = min([_SAFETY_S, *(max(0.0, at - self._clock()) for at in moments)])
         await self._wait(generation if blocked else None, timeout_s)
 
     async def _place_all(self, group: asyncio.TaskGroup) -> bool:
@@ -221,25 +254,30 @@ class JobDispatcher:
     async def _place(self, group: asyncio.TaskGroup, job: Job) -> bool:
         spec = JobSpec.model_validate(job.spec)
         request = request_for(job.job_id, job.namespace, spec)
-        begun = await self._manager.begin(request, options=options_of(spec))
+        begun = await self._manager.begin(
+            request, options=browser_options(spec), create_not_on=self._resting
+        )
         if isinstance(begun, NotAcquired):
             self._explain(job, begun.verdict)
             return False
         self._placing.add(job.job_id)
         self._waiting.pop(job.job_id, None)
+        self._unstarted[job.job_id] = begun
         group.create_task(self._carry(job, spec, begun), name=f"job {job.job_id}")
         return True
 
     async def _carry(self, job: Job, spec: JobSpec, begun: Acquired | Creation) -> None:
+        del self._unstarted[job.job_id]
         try:
-            if isinstance(begun, Creation):
-                outcome = await self._manager.complete(begun)
-                if isinstance(outcome, NotAcquired):
-                    self._explain(job, outcome.verdict)
-                    return
-            else:
-                outcome = begun
+            outcome = await self._manager.complete(begun) if isinstance(begun, Creation) else begun
+            if isinstance(outcome, NotAcquired):
+                self._explain(job, outcome.verdict)
+                if outcome.verdict.reason is Reason.CREATION_FAILED:
+                    self._rest(outcome.verdict.clients)
+                return
             await self._runner.run(job, spec, outcome.handle)
+        except StoreUnavailableError as error:
+            log.warning("dispatch.skipped", job_id=job.job_id, reason=error.detail)
         finally:
             self._placing.discard(job.job_id)
             self.wake()
@@ -263,6 +301,10 @@ class JobDispatcher:
             changed.cancel()
             stirred.cancel()
 
+    def _rest(self, clients: Iterable[ClientId]) -> None:
+        until = Instant(self._clock() + _REST_S)
+        self._resting = {**self._resting, **dict.fromkeys(clients, until)}
+
     def _explain(self, job: Job, verdict: Verdict) -> None:
         reasons = sorted({reason.value for reason in verdict.clients.values()})
         self._waiting[job.job_id] = Waiting(
@@ -273,13 +315,18 @@ class JobDispatcher:
 
     # Attempts of earlier lives
 
-    async def _take_up(self, epoch_name: str, entry: wire.Running, send: Send) -> None:
+    async def _take_up(
+        self, client_id: ClientId, epoch_name: str, entry: wire.Running, send: Send
+    ) -> None:
         token = Token(store_epoch=entry.token.store_epoch, counter=entry.token.counter)
-        attempt = self._orphans.pop(entry.attempt_id, None)
-        if attempt is None or attempt.token != token or self._group is None:
+        attempt = self._orphans.get(entry.attempt_id)
+        known = None if attempt is None else (attempt.client_id, attempt.token, attempt.command_id)
+        if attempt is None or known != (client_id, token, entry.command_id) or self._group is None:
             await send(wire.Stored(command_id=entry.command_id, refused=True, done=True))
             return
         job = await self._job_of(attempt)
+        if self._orphans.pop(entry.attempt_id, None) is None:
+            return  # lost meanwhile; what it says next is refused
         handle = await self._restore(job, attempt, alive=entry.epoch == epoch_name)
         spec = JobSpec.model_validate(job.spec)
         log.info("attempt.taken_up", job_id=job.job_id, attempt_id=attempt.attempt_id)
@@ -317,9 +364,10 @@ class JobDispatcher:
         return self._manager.handle(assignment) if restored else None
 
     async def _lose_orphan(self, attempt: Attempt, why: str) -> None:
+        job = await self._job_of(attempt)
         if self._orphans.pop(attempt.attempt_id, None) is None:
             return
-        await self._runner.lose(await self._job_of(attempt), attempt, why)
+        await self._runner.lose(job, attempt, why)
         self.wake()
 
     async def _job_of(self, attempt: Attempt) -> Job:

@@ -24,11 +24,16 @@ class LiveAttempt:
     client_id: ClientId
     token: Token
     steps: int
+    stored: int = 0
+    """The number of the last entry that is durable."""
     sent: bool = False
     """The command has gone out; an agent that does not know of it has lost it."""
+    over: bool = False
+    """It has ended, and only the ledger has to be told."""
     progress: Progress | None = None
     lost: asyncio.Future[str] = field(default_factory=_future)
     cancelled: asyncio.Future[str] = field(default_factory=_future)
+    """Holds the reason, as `wire.Cancel` says it."""
 
     def lose(self, why: str) -> None:
         """Let its task know that the attempt is dead and will send nothing more."""
@@ -39,6 +44,12 @@ class LiveAttempt:
         """Let its task know that somebody wants it stopped."""
         if not self.cancelled.done():
             self.cancelled.set_result(why)
+
+    def order_to_stop(self) -> wire.Cancel:
+        """Return what tells the agent to stop it, once somebody wants that."""
+        return wire.Cancel.model_validate(
+            {"command_id": self.command_id, "reason": self.cancelled.result()}
+        )
 
     def follow(self, entries: Iterable[wire.Entry]) -> None:
         """Remember the step that the agent says it is on."""

@@ -3,14 +3,8 @@
 from hashlib import blake2b
 
 from farm.core.model import ClientType, Namespace, Request, TaskId
-from farm.jobs.files import JobSpec, identity
+from farm.jobs.files import JobSpec, browser_options, identity
 from farm.protocol.plan import BrowserOptions
-
-
-def options_of(spec: JobSpec) -> BrowserOptions:
-    """Return what the job's window is to be opened with."""
-    asked = spec.browser
-    return BrowserOptions(viewport=asked.viewport, locale=asked.locale, user_agent=asked.user_agent)
 
 
 def profile_of(options: BrowserOptions) -> str:
@@ -21,13 +15,17 @@ def profile_of(options: BrowserOptions) -> str:
 
 
 def request_for(job_id: str, namespace: Namespace, spec: JobSpec) -> Request:
-    """Turn a job into a request for a context."""
+    """Turn a job into a request for a context.
+
+    An identity belongs to its namespace: the same name elsewhere is another one (P16).
+    """
+    name = identity(spec)
     return Request(
         namespace=namespace,
         task_id=TaskId(job_id),
         client_type=ClientType(spec.requires.client_type or ClientType.BROWSER),
         requirements=spec.requires.metadata,
-        identity=identity(spec),
-        profile=profile_of(options_of(spec)),
+        identity=None if name is None else f"{namespace}/{name}",
+        profile=profile_of(browser_options(spec)),
         auto_provision=True,
     )

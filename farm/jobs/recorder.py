@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, assert_never
 
 from farm.clock import Clock
-from farm.core.model import Instant, Token
+from farm.core.model import ClientId, Instant, Token
 from farm.jobs.feed import JobFeed
 from farm.jobs.live import LiveAttempts
 from farm.protocol import messages as wire
@@ -21,14 +21,14 @@ class Recorder:
         self._feed = feed
         self._clock = clock
 
-    async def record(self, events: wire.Events) -> wire.Stored:
-        """Store the entries; `refused` where the attempt has ended for the farm.
+    async def record(self, client_id: ClientId, events: wire.Events) -> wire.Stored:
+        """Store an agent's entries; `refused` where the attempt has ended, or is another's.
 
         Raises:
             StoreUnavailableError: If nothing could be stored; the agent sends it again.
         """
         attempt = self._live.get(events.attempt_id)
-        if attempt is None:
+        if attempt is None or attempt.client_id != client_id:
             return wire.Stored(command_id=events.command_id, refused=True)
         last = await self._ledger.record(
             events.attempt_id,
@@ -38,9 +38,15 @@ class Recorder:
         )
         if last is None:
             return wire.Stored(command_id=events.command_id, refused=True)
+        attempt.stored = max(attempt.stored, last)
         attempt.follow(events.entries)
         self._feed.publish(attempt.job_id)
         return wire.Stored(command_id=events.command_id, seq=last)
+
+    def has_all_of(self, result: wire.Result) -> bool:
+        """Tell whether nothing that a run told before its result is still to be stored."""
+        attempt = self._live.get(result.attempt_id or "")
+        return attempt is None or attempt.stored >= result.seq
 
 
 def _evidence(entry: wire.Entry, attempt_id: str, number: int) -> Evidence:

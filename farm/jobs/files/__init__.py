@@ -2,6 +2,7 @@
 
 from farm.jobs.files.parsing import parse
 from farm.jobs.files.planning import (
+    browser_options,
     canonical_hash,
     identity,
     match_key,
@@ -17,6 +18,7 @@ __all__ = [
     "MAX_PROBLEMS",
     "JobSpec",
     "ProblemBody",
+    "browser_options",
     "canonical_hash",
     "identity",
     "match_key",

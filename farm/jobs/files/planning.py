@@ -32,7 +32,8 @@ def to_plan(
     )
 
 
-def _options(spec: JobSpec) -> BrowserOptions:
+def browser_options(spec: JobSpec) -> BrowserOptions:
+    """Return what the job's window is to be opened with."""
     asked = spec.browser
     return BrowserOptions(viewport=asked.viewport, locale=asked.locale, user_agent=asked.user_agent)
 
@@ -44,7 +45,7 @@ def identity(spec: JobSpec) -> str | None:
     """
     if spec.browser.context == "fresh":
         return None
-    options = _options(spec)
+    options = browser_options(spec)
     if options == BrowserOptions():
         return "shared"
     return f"shared-{_digest(options.model_dump(mode='json'))[:12]}"
