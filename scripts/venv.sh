@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 python=$1 venv=$2
 
 fail() {
-    printf '\n%s\n' "$@" >&2
+    echo >&2
+    printf '%s\n' "$@" >&2
     exit 1
 }
 
