@@ -2,7 +2,8 @@
 
 An effect marked `once` is never repeated unless it is known not to have happened:
 
-- begun and not known to have finished: nobody can tell, so the job is uncertain;
+- begun and not known to have finished: nobody can tell, so the job is uncertain, unless it says
+  what to do then;
 - finished: another attempt would do it again, so the job fails instead of being retried;
 - `idempotent` effects and attempts without any may be repeated.
 """
@@ -72,27 +73,17 @@ def after(
     if ending.state is AttemptState.SUCCEEDED:
         return Next(state=JobState.SUCCEEDED, counts=True, why="succeeded")
     once = [mark for mark in effects if mark.once]
-    if any(not mark.done for mark in once):
-        return _in_doubt(ending, budget, on_uncertain)
+    if on_uncertain is not Doubt.RETRY and any(not mark.done for mark in once):
+        held = on_uncertain is Doubt.HOLD
+        state = JobState.UNCERTAIN if held else JobState.FAILED
+        return Next(state=state, counts=True, why="effect_uncertain")
     if ending.cancel_requested or ending.state is AttemptState.CANCELLED:
         return Next(state=JobState.CANCELLED, counts=True, why="cancelled")
     if ending.state is AttemptState.TIMED_OUT:
         return Next(state=JobState.TIMED_OUT, counts=True, why="timed_out")
-    if once:
+    if any(mark.done for mark in once):
         return Next(state=JobState.FAILED, counts=True, why="effect_would_repeat")
     return _again(ending, budget)
-
-
-def _in_doubt(ending: Ending, budget: Budget, on_uncertain: Doubt) -> Next:
-    match on_uncertain:
-        case Doubt.HOLD:
-            return Next(state=JobState.UNCERTAIN, counts=True, why="effect_uncertain")
-        case Doubt.FAIL:
-            return Next(state=JobState.FAILED, counts=True, why="effect_uncertain")
-        case Doubt.RETRY if ending.cancel_requested or ending.state is AttemptState.CANCELLED:
-            return Next(state=JobState.CANCELLED, counts=True, why="cancelled")
-        case Doubt.RETRY:
-            return _again(ending, budget)
 
 
 def _again(ending: Ending, budget: Budget) -> Next:
