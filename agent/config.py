@@ -33,7 +33,7 @@ class Settings(BaseSettings):
     client_id: str = Field(default_factory=socket.gethostname, min_length=1, max_length=128)
     """The agent's name; one process at a time may have it. By default the host's name."""
 
-    namespaces: Annotated[tuple[str, ...], NoDecode] = ("default",)
+    namespaces: Annotated[tuple[str, ...], NoDecode, Field(min_length=1)] = ("default",)
     """Whose work it takes; comma separated."""
 
     task_queue: str = "default"
@@ -109,8 +109,14 @@ class Settings(BaseSettings):
         """Return the token.
 
         Raises:
-            ValueError: If there is none, or more than one way to it.
+            ValueError: If there is none, more than one way to it, or it is empty.
         """
+        secret = self._read_secret().strip()
+        if not secret:
+            raise ValueError("the agent's token is empty")
+        return secret
+
+    def _read_secret(self) -> str:
         given = [
             name for name in ("token", "token_file", "token_fd") if getattr(self, name) is not None
         ]
@@ -120,11 +126,11 @@ class Settings(BaseSettings):
                 + (f", not {len(given)}" if given else "")
             )
         if self.token is not None:
-            return self.token.get_secret_value().strip()
+            return self.token.get_secret_value()
         if self.token_file is not None:
-            return self.token_file.read_text().strip()
+            return self.token_file.read_text()
         with os.fdopen(int(self.token_fd or 0)) as pipe:
-            return pipe.read().strip()
+            return pipe.read()
 
 
 def load() -> Settings:

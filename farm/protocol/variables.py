@@ -29,7 +29,8 @@ def variable_names(model: type[BaseModel], prefix: str) -> set[str]:
     names: set[str] = set()
     for name, field in model.model_fields.items():
         full = f"{prefix}{name}".upper()
-        names.add(full)
+        # A setting with a name of its own is not read under the prefix.
+        names.add(field.validation_alias if isinstance(field.validation_alias, str) else full)
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             names |= variable_names(field.annotation, f"{full}__")
     return names
