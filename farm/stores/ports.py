@@ -58,7 +58,8 @@ class ConnectionRegistry(Protocol):
 
         The same `epoch_name` of a known client keeps its number, contexts and assignments; a new
         one gets the next number and starts with none. Refused with IN_USE while another instance
-        of the same client_id is present on a link of its own.
+        of the same client_id is present on a link of its own, or away and not yet removed while it
+        holds assignments, which it may still be running.
         """
         ...
 

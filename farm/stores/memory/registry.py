@@ -77,11 +77,11 @@ class MemoryRegistry(MemoryWakes):
         return kept
 
     def _is_held_by_another(self, known: Client, client: Client, now: Instant) -> bool:
-        return (
-            known.link is not None
-            and known.instance != client.instance
-            and now - known.seen_at <= self._window_s
-        )
+        if known.instance == client.instance:
+            return False
+        present = known.link is not None and now - known.seen_at <= self._window_s
+        # One that is away may still be running what it holds, until it is removed as gone.
+        return present or bool(known.assignments)
 
     def _next_epoch(self, client_id: ClientId) -> int:
         self._last_epochs[client_id] = self._last_epochs.get(client_id, 0) + 1
