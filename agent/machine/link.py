@@ -14,6 +14,7 @@ class LinkState:
         self.browser: str | None = None
         self.connected = False
         self._epoch_number: int | None = None
+        self._epoch_is_over = False
         self._report_number = 0
         self._window_s = _DEFAULT_WINDOW_S
         self._interval_s = _DEFAULT_WINDOW_S / 4
@@ -26,13 +27,18 @@ class LinkState:
 
     @property
     def welcomed(self) -> bool:
-        """Tell whether the farm has let this epoch in on this link."""
+        """Tell whether the farm has let us in on this link: what we say is heard."""
         return self._epoch_number is not None
+
+    @property
+    def reporting(self) -> bool:
+        """Tell whether the farm knows the present epoch, so that reports mean something."""
+        return self.welcomed and not self._epoch_is_over
 
     def hello(self, epoch: str, running: tuple[wire.Running, ...], now: float) -> wire.Hello:
         """Return the first message of a link or of an epoch."""
         self.connected = True
-        self._epoch_number = None
+        self._epoch_number, self._epoch_is_over = None, False
         self._beats = {"hello": now}
         return self._hello.model_copy(
             update={
@@ -59,7 +65,7 @@ class LinkState:
 
     def forget_epoch(self) -> None:
         """The browser is gone; nothing is reported until the next one is welcomed."""
-        self._epoch_number = None
+        self._epoch_is_over = True
 
     def highest(self, token: wire.Token) -> None:
         """Remember the highest token seen."""

@@ -38,7 +38,8 @@ class Machine:
         self._epoch: str | None = None
         self._failed_starts = 0
         self._started_once = False
-        self._stop_at = 0.0
+        self._quiet_since = 0.0
+        """When a stopping agent was asked to stop, or its last run ended since."""
         self._deadline: float | None = None
         """When a stopping agent stops waiting."""
         self._said_bye = False
@@ -65,7 +66,7 @@ class Machine:
     def handle(self, event: Event, now: float) -> list[Instruction]:
         """Take in one event; return what to do about it, in order."""
         instructions = self._react(event, now)
-        if self._tabs.changed and self._link.welcomed:
+        if self._tabs.changed and self._link.reporting:
             instructions.append(ev.Send(self._link.report(self._tabs, draining=self.draining)))
         return [*instructions, *self._maybe_leave(now)]
 
@@ -134,10 +135,10 @@ class Machine:
     def _opened(self, command_id: str, now: float) -> list[Instruction]:
         tab = self._tabs.opened(command_id, now)
         if tab is None:
-            return []
+            return [_failed(command_id, "it closed while it was being opened")]
         # The report goes first, so that the farm finds the context when it reads the result.
         report: list[Instruction] = []
-        if self._link.welcomed:
+        if self._link.reporting:
             report.append(ev.Send(self._link.report(self._tabs, draining=self.draining)))
         value = {"window_id": tab.window_id, "context_id": tab.context_id}
         return [*report, _done(command_id, value)]
@@ -163,7 +164,7 @@ class Machine:
             case wire.Command():
                 return self._command(message, now)
             case wire.Cancel(command_id=command_id, reason=reason):
-                return self._runs.cancel(command_id, reason)
+                return self._cancel(command_id, reason)
             case wire.Stored():
                 return self._runs.stored(message)
             case wire.Drain(deadline_s=deadline_s):
@@ -180,7 +181,7 @@ class Machine:
                 return [ev.RunProbe(command.command_id)]
             case _ if self.draining:
                 return [_refusal(command, "draining")]
-            case _ if self._epoch is None or not self._link.welcomed:
+            case _ if not self._link.reporting:
                 return [_refusal(command, "busy", "the browser is starting")]
             case wire.OpenWindow(identity=identity, profile=profile, options=options):
                 tab = self._tabs.open_window(command.command_id, identity, profile, now)
@@ -200,6 +201,8 @@ class Machine:
         context_id, token = command.context_id, command.token
         if context_id is None or token is None or self._epoch is None:
             return [_refusal(command, "not_understood", "a run needs a context and a token")]
+        if self._runs.get(command.command_id) is not None:
+            return [ev.Send(wire.Ack(command_id=command.command_id))]  # said twice
         refused = self._tabs.hold(context_id, token, command.command_id, now)
         if refused is not None:
             return [_refusal(command, refused)]
@@ -210,6 +213,15 @@ class Machine:
         window_id = self._tabs.window_of(context_id)
         start = ev.StartRun(run.command_id, context_id, window_id, token, body.plan)
         return [ev.Send(wire.Ack(command_id=command.command_id)), start]
+
+    def _cancel(self, command_id: str, reason: str) -> list[Instruction]:
+        if self._runs.get(command_id) is None:
+            # It never came here, or is long over; whoever still waits for it must not for ever.
+            refusal = wire.Ack(
+                command_id=command_id, refused="unknown_context", detail="no such run"
+            )
+            return [ev.Send(refusal)]
+        return self._runs.cancel(command_id, reason)
 
     def _release(self, command: wire.Command, now: float) -> list[Instruction]:
         if command.context_id is None:
@@ -225,6 +237,9 @@ class Machine:
         run = self._runs.get(command_id)
         if run is None:
             return []
+        if not run.running:
+            return []
+        self._quiet_since = now
         instructions: list[Instruction] = []
         if run.epoch == self._epoch:
             self._tabs.run_ended(run.context_id, page_gone=outcome.page_gone)
@@ -249,7 +264,7 @@ class Machine:
 
     def _stop(self, deadline_s: float, now: float) -> list[Instruction]:
         if self._deadline is None:
-            self._deadline, self._stop_at = now + deadline_s, now
+            self._deadline, self._quiet_since = now + deadline_s, now
         else:
             self._deadline = min(self._deadline, now + deadline_s)
         self._tabs.touch()
@@ -258,7 +273,7 @@ class Machine:
     def _maybe_leave(self, now: float) -> list[Instruction]:
         if self._deadline is None or self._said_bye or self._runs.any_running():
             return []
-        waited_since = self._deadline if self._link.welcomed else self._stop_at
+        waited_since = self._deadline if self._link.welcomed else self._quiet_since
         if self._runs.all() and now < waited_since + _CONFIRM_S:
             return []
         self._said_bye = True

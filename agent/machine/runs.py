@@ -1,5 +1,7 @@
 """The attempts an agent is on, or whose results it still holds (P11)."""
 
+from collections.abc import Iterator
+
 from agent.machine import events as ev
 from agent.machine.events import Instruction, Outcome
 from agent.machine.state import Run
@@ -8,6 +10,9 @@ from farm.protocol.failures import Failure, Reason
 
 _FLUSH_S = 0.25
 """What is not urgent waits this long for company."""
+_PER_MESSAGE = 1000
+"""So many entries and items go into one message: what gathers while the farm is away must not make
+one that is too large to be taken."""
 
 _REASONS: dict[str, Failure] = {
     "lost_farm": Failure(
@@ -15,6 +20,9 @@ _REASONS: dict[str, Failure] = {
     ),
     "drained": Failure(
         reason=Reason.DRAINED, detail="the agent was stopped before the job had ended"
+    ),
+    "superseded": Failure(
+        reason=Reason.STALE_ASSIGNMENT, detail="the assignment ended before the job did"
     ),
 }
 
@@ -103,18 +111,17 @@ class Runs:
             run.sent_seq = run.unstored[0].seq - 1 if run.unstored else run.last_seq
 
     def _flush(self, run: Run) -> list[Instruction]:
-        instructions: list[Instruction] = []
-        if entries := run.unsent():
-            instructions.append(
-                ev.Send(
-                    wire.Events(
-                        command_id=run.command_id,
-                        attempt_id=run.attempt_id,
-                        token=run.token,
-                        entries=entries,
-                    )
+        instructions: list[Instruction] = [
+            ev.Send(
+                wire.Events(
+                    command_id=run.command_id,
+                    attempt_id=run.attempt_id,
+                    token=run.token,
+                    entries=entries,
                 )
             )
+            for entries in _portions(run.unsent())
+        ]
         if run.outcome is not None and not run.result_sent:
             run.result_sent = True
             instructions.append(ev.Send(_result(run, run.outcome)))
@@ -152,6 +159,20 @@ class Runs:
     def cancel_all(self, reason: str) -> list[Instruction]:
         """Stop all."""
         return [i for command_id in list(self._runs) for i in self.cancel(command_id, reason)]
+
+
+def _portions(entries: tuple[wire.Entry, ...]) -> Iterator[tuple[wire.Entry, ...]]:
+    portion: list[wire.Entry] = []
+    weight = 0
+    for entry in entries:
+        more = 1 + (len(entry.event.items) if isinstance(entry.event, wire.Items) else 0)
+        if portion and weight + more > _PER_MESSAGE:
+            yield tuple(portion)
+            portion, weight = [], 0
+        portion.append(entry)
+        weight += more
+    if portion:
+        yield tuple(portion)
 
 
 def _result(run: Run, outcome: Outcome) -> wire.Result:

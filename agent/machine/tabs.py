@@ -107,11 +107,7 @@ class Tabs:
         tab = self._tabs.get(context_id)
         if tab is None:
             return "unknown_context"
-        last = self._last_token.get(context_id)
-        if last is not None and (token.store_epoch, token.counter) <= (
-            last.store_epoch,
-            last.counter,
-        ):
+        if self._is_old(context_id, token):
             return "stale"
         if tab.state is not TabState.IDLE or tab.token is not None:
             return "busy"
@@ -121,6 +117,13 @@ class Tabs:
         self.changed = True
         return None
 
+    def _is_old(self, context_id: str, token: wire.Token) -> bool:
+        last = self._last_token.get(context_id)
+        return last is not None and (token.store_epoch, token.counter) <= (
+            last.store_epoch,
+            last.counter,
+        )
+
     def run_ended(self, context_id: str, *, page_gone: bool) -> None:
         """The run on a tab is over; the tab stays held until the farm releases it."""
         tab = self._tabs.get(context_id)
@@ -129,7 +132,10 @@ class Tabs:
         tab.command_id = None
         # A tab that is gone is still reported while its assignment holds: its result, not its
         # absence, is what ends the attempt.
-        tab.state = TabState.CLOSING if page_gone else TabState.IDLE
+        if page_gone:
+            tab.state = TabState.CLOSING
+        elif tab.state is TabState.BUSY:  # else it has crashed or gone meanwhile
+            tab.state = TabState.IDLE
         self.changed = True
 
     def release(self, context_id: str, token: wire.Token | None, now: float) -> list[Instruction]:
@@ -137,6 +143,11 @@ class Tabs:
         tab = self._tabs.get(context_id)
         if tab is None or (tab.token is not None and tab.token != token):
             return []
+        if tab.token is None and self._is_over_already(tab, token):
+            return []
+        if token is not None:
+            # Its token has ended: a run under it that comes late is not begun.
+            self._last_token[context_id] = token
         window = self._windows[tab.window_id]
         tab.token = None
         self.changed = True
@@ -150,6 +161,12 @@ class Tabs:
             tab.state = TabState.CLOSING
             return [ev.CloseTab(context_id)]
         return []
+
+    def _is_over_already(self, tab: Tab, token: wire.Token | None) -> bool:
+        # Nobody has it; where it is closing, its end is told when it comes.
+        if tab.state in (TabState.OPENING, TabState.CLOSING):
+            return True
+        return token is not None and self._is_old(tab.context_id, token)
 
     def give_up(self) -> list[Instruction]:
         """Hold nothing any more: the farm may take us for gone."""
@@ -187,7 +204,8 @@ class Tabs:
         tab = self._tabs.get(context_id)
         if tab is None:
             return
-        self.changed = True
+        # One that was never there is in no picture.
+        self.changed = self.changed or tab.state is not TabState.OPENING
         if tab.token is not None:
             tab.state = TabState.CLOSING
             return
@@ -196,7 +214,7 @@ class Tabs:
     def tab_crashed(self, context_id: str) -> None:
         """A tab's renderer is dead."""
         tab = self._tabs.get(context_id)
-        if tab is not None and tab.state is not TabState.CLOSING:
+        if tab is not None and tab.state in (TabState.IDLE, TabState.BUSY):
             tab.state = TabState.CRASHED
             self.changed = True
 
@@ -205,11 +223,11 @@ class Tabs:
         window = self._windows.get(window_id)
         if window is None:
             return
+        window.closing = True
         for tab in self._in(window):
             self.tab_gone(tab.context_id)
         if not self._in(window):
             self._windows.pop(window_id, None)
-        self.changed = True
 
     def lost(self) -> list[str]:
         """The browser is gone; return the commands that were opening something."""
