@@ -44,6 +44,8 @@ class RunEvidence:
         self._uploads = uploads
         self._wall_clock = wall_clock
         self._browser = browser
+        self.begun = False
+        """The browser has been asked to run; it closes the tab if that is cancelled."""
         self._seq = 0
         self._stored = 0
         self._disowned = False
@@ -109,7 +111,7 @@ class Runner:
         self._monotonic = monotonic
         self._wall_clock = wall_clock
         self._events: asyncio.Queue[Event] = asyncio.Queue()
-        self._runs: dict[str, tuple[RunEvidence, asyncio.Task[None]]] = {}
+        self._runs: dict[str, tuple[RunEvidence, asyncio.Task[ev.Outcome]]] = {}
 
     def post(self, event: Event) -> None:
         """Hand in an event from outside."""
@@ -185,15 +187,19 @@ class Runner:
         )
         task = group.create_task(self._run(start, evidence), name=f"run {start.command_id}")
         self._runs[start.command_id] = (evidence, task)
+        task.add_done_callback(lambda task: self._run_done(start, task))
 
-    async def _run(self, start: ev.StartRun, evidence: RunEvidence) -> None:
-        outcome = ev.Outcome(outcome="cancelled", page_gone=True)
-        try:
-            outcome = await self._browser.run(start.context_id, start.plan, evidence)
-        finally:
-            # Also when cancelled: the browser has closed the tab by then, and the farm is to know.
-            del self._runs[start.command_id]
-            self.post(ev.RunEnded(start.command_id, outcome))
+    async def _run(self, start: ev.StartRun, evidence: RunEvidence) -> ev.Outcome:
+        evidence.begun = True
+        return await self._browser.run(start.context_id, start.plan, evidence)
+
+    def _run_done(self, start: ev.StartRun, task: asyncio.Task[ev.Outcome]) -> None:
+        # Told by a callback, because a task that is cancelled before its first step runs no line.
+        evidence, _ = self._runs.pop(start.command_id)
+        outcome = ev.Outcome(outcome="cancelled", page_gone=evidence.begun)
+        if not task.cancelled() and task.exception() is None:
+            outcome = task.result()
+        self.post(ev.RunEnded(start.command_id, outcome))
 
     async def _work(self, instruction: Instruction) -> None:
         match instruction:
