@@ -1,6 +1,7 @@
 """The connection to the farm: a WebSocket that is dialled again, and uploads beside it."""
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
@@ -13,12 +14,16 @@ from pydantic import ValidationError
 
 from agent.machine.events import Heard, LinkDown, LinkUp
 from agent.ports import LinkRefused, StaleAssignment, UploadRefused
-from farm.protocol.messages import FromAgent, Token, to_agent
+from farm.protocol.messages import Ack, FromAgent, Token, Welcome, to_agent
 
 _FIRST_WAIT_S = 0.2
 _LONGEST_WAIT_S = 10.0
 _MAX_FRAME_BYTES = 32 * 1024 * 1024
 _DIAL_S = 10.0
+_SEND_S = 1.0
+"""A connection that takes nothing for so long is given up: whoever sends must not wait for it."""
+_SILENCE_S = 10.0
+"""Without an answer to a ping of the protocol for this long, nobody is on the other end."""
 _CHUNK = 256 * 1024
 _UPLOAD_TRIES = 5
 
@@ -32,6 +37,7 @@ class WebSocketLink:
         self._session = session
         self._url = url.rstrip("/")
         self._socket: aiohttp.ClientWebSocketResponse | None = None
+        self._life = asyncio.timeout(None)
 
     async def run(self, tell: Callable[[LinkUp | LinkDown | Heard], None]) -> None:
         """See `Link.run`."""
@@ -51,24 +57,28 @@ class WebSocketLink:
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
 
     async def _live(self, tell: Callable[[LinkUp | LinkDown | Heard], None]) -> bool:
-        """Live one connection to its end; tell whether the farm ever said anything."""
-        heard = False
+        """Live one connection to its end; tell whether the farm let us in."""
+        let_in = False
         async with asyncio.timeout(_DIAL_S):
             socket = await self._session.ws_connect(
-                f"{self._url}/v1/agent", max_msg_size=_MAX_FRAME_BYTES, autoclose=True
+                f"{self._url}/v1/agent",
+                max_msg_size=_MAX_FRAME_BYTES,
+                autoclose=True,
+                heartbeat=_SILENCE_S,
+                timeout=aiohttp.ClientWSTimeout(ws_close=_SEND_S),
             )
         self._socket = socket
         tell(LinkUp())
         try:
-            async for frame in socket:
-                if frame.type is aiohttp.WSMsgType.TEXT:
-                    heard = True
-                    _pass_on(frame.data, tell)
+            async with asyncio.timeout(None) as self._life:
+                async for frame in socket:
+                    if frame.type is aiohttp.WSMsgType.TEXT:
+                        let_in = await self._pass_on(frame.data, tell) or let_in
         finally:
             self._socket = None
             tell(LinkDown())
             await socket.close()
-        return heard
+        return let_in
 
     async def send(self, message: FromAgent) -> None:
         """See `Link.send`."""
@@ -76,19 +86,43 @@ class WebSocketLink:
         if socket is None or socket.closed:
             return
         try:
-            await socket.send_str(message.model_dump_json(exclude_none=True))
+            async with asyncio.timeout(_SEND_S):
+                await socket.send_str(message.model_dump_json(exclude_none=True))
+        except TimeoutError:
+            log.warning("link.stuck")
+            if self._socket is socket:
+                self._socket = None
+                self._life.reschedule(0.0)
         except (aiohttp.ClientError, OSError) as error:
             # What matters is kept and sent again on the next link.
             log.debug("link.send_failed", reason=str(error))
 
+    async def _pass_on(self, text: str, tell: Callable[[LinkUp | LinkDown | Heard], None]) -> bool:
+        """Tell of a message; return whether it lets us in."""
+        try:
+            message = to_agent.validate_json(text)
+        except ValidationError as error:
+            problems, first = error.error_count(), str(error.errors()[0]["msg"])
+            log.warning("link.unreadable", problems=problems, first=first)
+            if (command_id := _command_in(text)) is not None:
+                # The farm waits for what becomes of it.
+                refusal = Ack(command_id=command_id, refused="not_understood", detail=first[:500])
+                await self.send(refusal)
+            return False
+        tell(Heard(message))
+        return isinstance(message, Welcome)
 
-def _pass_on(text: str, tell: Callable[[LinkUp | LinkDown | Heard], None]) -> None:
+
+def _command_in(text: str) -> str | None:
+    """Return which command a message is that can't be understood as a whole; None if it is none."""
     try:
-        message = to_agent.validate_json(text)
-    except ValidationError as error:
-        log.warning("link.unreadable", problems=error.error_count(), first=str(error.errors()[0]))
-        return
-    tell(Heard(message))
+        message = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(message, dict) or message.get("op") != "command":
+        return None
+    command_id = message.get("command_id")
+    return command_id if isinstance(command_id, str) else None
 
 
 class HttpUploads:
