@@ -24,6 +24,8 @@ class SentCommand:
 
     command_id: str
     client_id: ClientId
+    link: LinkId | None
+    """What it was sent on."""
     outlives_link: bool
     """The agent keeps its result over a lost link (P11), so the wait goes on."""
     answer: asyncio.Future[Answer] = field(
@@ -39,8 +41,9 @@ class AppNode:
         self._waiting: dict[str, SentCommand] = {}
 
     def attach(self, client_id: ClientId, link: LinkId, send: Send) -> None:
-        """Use `send` for this agent from now on."""
+        """Use `send` for this agent from now on; what was sent on an earlier link is lost."""
         self._links[client_id] = (link, send)
+        self._fail(client_id, [s for s in self._waiting.values() if s.link != link])
 
     def detach(self, client_id: ClientId, link: LinkId) -> None:
         """Forget a link that has closed; commands that do not outlive it fail."""
@@ -48,8 +51,12 @@ class AppNode:
         if current is None or current[0] != link:
             return
         del self._links[client_id]
-        for sent in [s for s in self._waiting.values() if s.client_id == client_id]:
-            if not sent.outlives_link and not sent.answer.done():
+        self._fail(client_id, list(self._waiting.values()))
+
+    @staticmethod
+    def _fail(client_id: ClientId, unanswered: list[SentCommand]) -> None:
+        for sent in unanswered:
+            if sent.client_id == client_id and not sent.outlives_link and not sent.answer.done():
                 sent.answer.set_exception(ClientAbsentError(f"agent {client_id} has gone"))
 
     async def tell(self, client_id: ClientId, message: wire.ToAgent) -> None:
@@ -91,7 +98,13 @@ class AppNode:
 
     def expect(self, client_id: ClientId, command_id: str, *, outlives_link: bool) -> SentCommand:
         """Wait for the answer to a command sent in an earlier life."""
-        sent = SentCommand(command_id=command_id, client_id=client_id, outlives_link=outlives_link)
+        current = self._links.get(client_id)
+        sent = SentCommand(
+            command_id=command_id,
+            client_id=client_id,
+            link=None if current is None else current[0],
+            outlives_link=outlives_link,
+        )
         self._waiting[command_id] = sent
         return sent
 
@@ -101,12 +114,12 @@ class AppNode:
         if sent.answer.done() and not sent.answer.cancelled():
             sent.answer.exception()  # looked at, so that nobody is warned
 
-    def answered(self, answer: Answer) -> bool:
-        """Hand an answer to who waits for it; False if nobody does."""
+    def answered(self, client_id: ClientId, answer: Answer) -> bool:
+        """Hand an agent's answer to who waits for it; False if nobody waits for one of its."""
         if isinstance(answer, wire.Ack) and answer.refused is None:
             return True
         sent = self._waiting.get(answer.command_id)
-        if sent is None:
+        if sent is None or sent.client_id != client_id:
             return False
         if not sent.answer.done():
             sent.answer.set_result(answer)

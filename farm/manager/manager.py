@@ -1,8 +1,8 @@
 """Acquire: read a snapshot, ask the core, commit to the store (P3-P6)."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import structlog
@@ -96,9 +96,15 @@ class WorkerContextManager:
         return await self.complete(begun) if isinstance(begun, Creation) else begun
 
     async def begin(
-        self, request: Request, *, options: BrowserOptions | None = None
+        self,
+        request: Request,
+        *,
+        options: BrowserOptions | None = None,
+        create_not_on: Collection[ClientId] = (),
     ) -> Acquired | Creation | NotAcquired:
         """Take an idle context, or reserve the room for a new one, without waiting for an agent.
+
+        Nothing is created on the clients of `create_not_on`, where it has just failed.
 
         Raises:
             StoreUnavailableError: If the store can't be read.
@@ -107,13 +113,19 @@ class WorkerContextManager:
         snapshot = await self._registry.snapshot(now=now)
         if assignment := await self._assign_one(request, snapshot, now):
             return Acquired(self.handle(assignment))
-        for site in decide.sites(request, snapshot):
+        sites = decide.sites(request, snapshot)
+        resting = {s.client_id for s in sites if s.client_id in create_not_on}
+        for site in sites:
+            if site.client_id in resting:
+                continue
             epoch = await self._reserve(site, request, now)
             if not isinstance(epoch, Denial):
                 return Creation(
                     request=request, site=site, epoch=epoch, options=options or BrowserOptions()
                 )
-        return NotAcquired(decide.explain(request, snapshot))
+        verdict = decide.explain(request, snapshot)
+        failed = dict.fromkeys(resting, Reason.CREATION_FAILED)
+        return NotAcquired(replace(verdict, clients={**verdict.clients, **failed}))
 
     async def complete(self, creation: Creation) -> Acquired | NotAcquired:
         """Create the context room was reserved for, and hold it.
@@ -129,7 +141,7 @@ class WorkerContextManager:
             return outcome
         except (ClientAbsentError, TimeoutError) as error:
             log.warning("creation.failed", client_id=creation.site.client_id, reason=str(error))
-            return self._not_created(creation)
+            return self._not_created(creation, Reason.CREATION_FAILED)
         finally:
             if not settled:
                 await self.abandon(creation)
@@ -206,7 +218,10 @@ class WorkerContextManager:
             self._app_node.forget(sent)
         if isinstance(answer, wire.Ack) or answer.outcome != "succeeded":
             raise ClientAbsentError(f"{creation.site.client_id} opened nothing: {_why(answer)}")
-        return ContextId(str(answer.value["context_id"]))
+        context_id = answer.value.get("context_id")
+        if not isinstance(context_id, str):
+            raise ClientAbsentError(f"{creation.site.client_id} does not say what it opened")
+        return ContextId(context_id)
 
     async def _settle(self, creation: Creation, context_id: ContextId) -> Acquired | NotAcquired:
         while True:
@@ -215,7 +230,7 @@ class WorkerContextManager:
             if isinstance(outcome, Assignment):
                 return Acquired(self.handle(outcome))
             if outcome is not Denial.NOT_READY:
-                return self._not_created(creation)
+                return self._not_created(creation, Reason.LOST_RACE)
             await self._registry.changed_since(generation)
 
     async def _commit(
@@ -244,9 +259,8 @@ class WorkerContextManager:
         )
 
     @staticmethod
-    def _not_created(creation: Creation) -> NotAcquired:
-        reasons = {creation.site.client_id: Reason.CREATION_FAILED}
-        return NotAcquired(Verdict(clients=reasons, contexts={}))
+    def _not_created(creation: Creation, reason: Reason) -> NotAcquired:
+        return NotAcquired(Verdict(clients={creation.site.client_id: reason}, contexts={}))
 
 
 def _why(answer: wire.Ack | wire.Result) -> str:
