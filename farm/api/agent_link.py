@@ -71,7 +71,11 @@ class AgentLinks:
     async def serve(self, request: web.Request, token_id: str) -> web.WebSocketResponse:
         """Run one link until either side ends it."""
         socket = web.WebSocketResponse(
-            max_msg_size=self.rules.max_frame_bytes, autoping=True, compress=False
+            max_msg_size=self.rules.max_frame_bytes,
+            autoping=True,
+            compress=False,
+            # Ends a connection that nobody is on the other end of any more.
+            heartbeat=self.rules.window_s,
         )
         await socket.prepare(request)
         link = AgentLink(self, socket, token_id)
@@ -155,9 +159,17 @@ class AgentLink:
             return None
 
     async def _handle(self, message: wire.FromAgent) -> None:
-        if isinstance(message, wire.Hello):
-            await self._welcome(message)
-            return
+        try:
+            if isinstance(message, wire.Hello):
+                await self._welcome(message)
+            else:
+                await self._hear(message)
+        except StoreUnavailableError as error:
+            # What was not stored is not confirmed; the agent sends it again on its next link.
+            log.warning("link.store_unavailable", reason=error.detail)
+            raise _CutOffError("the store is unavailable") from error
+
+    async def _hear(self, message: wire.FromAgent) -> None:
         if self._client_id is None or not await self._links.registry.heard(
             self._client_id, self._id, now=self._links.clock()
         ):
@@ -166,12 +178,7 @@ class AgentLink:
             # Only in answer: an agent that the farm does not hear must not think it is heard.
             await self.send(wire.Ping(nonce=message.nonce))
             return
-        try:
-            await self._take(self._client_id, message)
-        except StoreUnavailableError as error:
-            # What was not stored is not confirmed; the agent sends it again on its next link.
-            log.warning("link.store_unavailable", reason=error.detail)
-            raise _CutOffError("the store is unavailable") from error
+        await self._take(self._client_id, message)
 
     async def _take(self, client_id: ClientId, message: wire.FromAgent) -> None:
         links = self._links
@@ -179,11 +186,11 @@ class AgentLink:
             case wire.Report():
                 await self._report(client_id, message)
             case wire.Events():
-                await self.send(await links.recorder.record(message))
+                await self.send(await links.recorder.record(client_id, message))
             case wire.Result():
-                await self._result(message)
+                await self._result(client_id, message)
             case wire.Ack():
-                links.app_node.answered(message)
+                links.app_node.answered(client_id, message)
             case wire.Bye():
                 log.info("agent.left", client_id=client_id, reason=message.reason)
                 await links.dispatcher.agent_is_gone(client_id, "the agent has left")
@@ -198,8 +205,11 @@ class AgentLink:
     async def _welcome(self, hello: wire.Hello) -> None:
         links = self._links
         if hello.protocol not in _SUPPORTED:
-            await self._refuse("protocol", f"this farm speaks {_SUPPORTED}", retry=False)
+            spoken = f"{_SUPPORTED.start} to {_SUPPORTED.stop - 1}"
+            await self._refuse("protocol", f"this farm speaks {spoken}", retry=False)
             return
+        if self._client_id not in (None, hello.client_id):
+            raise _CutOffError("one link is for one agent")
         now = links.clock()
         registered = await links.registry.register(
             convert.client(hello, self._id, now),
@@ -223,8 +233,10 @@ class AgentLink:
                 window_s=links.rules.window_s,
             )
         )
-        await links.dispatcher.agent_is_back(client_id, hello.epoch, hello.running, self.send)
+        # From here on an earlier link is not used any more: what it would carry would be lost after
+        # the comparison that follows, and nobody would miss it.
         links.app_node.attach(client_id, self._id, self.send)
+        await links.dispatcher.agent_is_back(client_id, hello.epoch, hello.running, self.send)
         links.dispatcher.wake()
         log.info(
             "agent.welcome",
@@ -269,8 +281,10 @@ class AgentLink:
                 command(f"release-{context_id}", wire.Release(), context_id=context_id, token=token)
             )
 
-    async def _result(self, result: wire.Result) -> None:
-        if self._links.app_node.answered(result):
+    async def _result(self, client_id: ClientId, result: wire.Result) -> None:
+        if not self._links.recorder.has_all_of(result):
+            raise _CutOffError("a result came before what it rests on")
+        if self._links.app_node.answered(client_id, result):
             return
         attempt_id = result.attempt_id
         if attempt_id is None or await self._links.dispatcher.attempt_is_over(attempt_id):
@@ -282,7 +296,10 @@ class AgentLink:
         self._links.app_node.detach(self._client_id, self._id)
         if await self._links.registry.unlink(self._client_id, self._id, now=self._links.clock()):
             log.info("agent.link_closed", client_id=self._client_id)
-            await self._links.dispatcher.link_closed(self._client_id)
+            try:
+                await self._links.dispatcher.link_closed(self._client_id)
+            except StoreUnavailableError as error:
+                log.warning("link.store_unavailable", reason=error.detail)
 
 
 class _CutOffError(Exception):
