@@ -234,7 +234,8 @@ async def test_a_browser_that_dies_is_told_once_and_can_be_started_again(
     await rig.until(lambda: any(isinstance(e, BrowserLost) for e in rig.events))
     with pytest.raises(BrowserUnavailable):
         await rig.browser.open_window("w2", "d", BrowserOptions())
-    assert not processes.anyone_left(set(), {rig.info.pid, driver})
+    ended = {rig.info.pid, driver}
+    await rig.until(lambda: not processes.anyone_left(set(), ended))
     assert sum(isinstance(e, BrowserLost) for e in rig.events) == 1
     rig.events.clear()
     await rig.browser.start(rig.events.append)
