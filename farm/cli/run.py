@@ -153,7 +153,8 @@ async def _until_rest(
 
         async def seen(job: JobDetail) -> None:
             # That there is no agent yet is our own doing, and nothing to advise anybody about.
-            shown(job.model_copy(update={"waiting": None}))
+            early = job.waiting is not None and job.waiting.reason == "no_agent"
+            shown(job.model_copy(update={"waiting": None}) if early else job)
             if kept is not None:
                 await kept.update(job)
 
