@@ -83,8 +83,9 @@ class Pager:
             found = await locate(self._stage.page, self._paginate.next).evaluate_all(_NEXT)
         if found is None:
             return None
-        href, fragment = urldefrag(found["href"] or "")
-        leads = href.startswith(("http:", "https:")) and not (fragment and href == self.address)
+        # A link within the page, `href="#"` above all, is a button that its script listens to.
+        href, within, _ = (found["href"] or "").partition("#")
+        leads = href.startswith(("http:", "https:")) and not (within and href == self.address)
         return found["index"], href if leads else None
 
     async def _click(self, index: int) -> None:

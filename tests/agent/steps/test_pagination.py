@@ -134,6 +134,18 @@ async def test_a_button_is_clicked_as_an_effect_and_waited_for(run: Runner) -> N
     assert run.evidence.done == ["s0.0", "s0.1"]
 
 
+@pytest.mark.parametrize("href", ["#", "#more"])
+async def test_a_link_within_the_page_is_clicked_and_not_opened(
+    run: Runner, site: Site, href: str
+) -> None:
+    button, link = "<button class=next>more</button>", f"<a class=next href='{href}'>more</a>"
+    site.pages["/list"] = SCRIPTED.replace(button, link).replace("LAST", "99")
+    start = {"type": "goto", "url": f"{site.url}/list"}
+    assert await run(start, step(paginate={"max_pages": 3})) is None
+    assert texts(run) == ["1", "2", "3"]
+    assert site.requests.count("GET /list") == 1
+
+
 async def test_a_click_that_changes_nothing_ends_with_a_notice(
     run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
