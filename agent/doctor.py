@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
 
+from agent.chromium import installing
 from agent.chromium.browser import ChromiumBrowser
 from agent.chromium.discovery import Found, find
 from agent.clock import monotonic
@@ -38,37 +39,66 @@ class Examination:
     notes: tuple[str, ...] = ()
     """What is worth knowing and stops nothing."""
 
-    def as_json(self) -> dict[str, Any]:
+    @property
+    def ok(self) -> bool:
+        """Whether an agent would work here."""
+        return not self.problems
+
+    def as_dict(self) -> dict[str, Any]:
         """Return it as JSON's types."""
-        return {**asdict(self), "problems": list(self.problems), "notes": list(self.notes)}
+        found = asdict(self) | {"problems": list(self.problems), "notes": list(self.notes)}
+        return {"ok": self.ok, **found}
+
+    def lines(self) -> list[str]:
+        """Return it in words, a line each."""
+        facts = {
+            "python": self.python,
+            "playwright": self.playwright,
+            "browser": self.executable or "none",
+            "kind": self.kind,
+            "product": self.product,
+            "sandbox": None if self.sandbox is None else ("on" if self.sandbox else "off"),
+            "start": None if self.start_ms is None else f"{self.start_ms:.0f} ms",
+            "page": None if self.round_trip_ms is None else f"{self.round_trip_ms:.0f} ms",
+            "windows": f"{self.headed} ({self.headed_executable})" if self.headed else "no",
+        }
+        return [
+            *(f"{name:<11} {value}" for name, value in facts.items() if value is not None),
+            *(f"note: {note}" for note in self.notes),
+            *(f"problem: {problem}" for problem in self.problems),
+        ]
 
 
 async def examine(
     *,
     env: Mapping[str, str],
-    headless: bool = True,
+    headed: bool = False,
+    install: bool = False,
     executable: str | None = None,
     sandbox: bool | None = None,
 ) -> Examination:
     """Find the browser an agent with these settings would use, start it and show one page.
 
-    Changes nothing on the machine and never raises for what it finds.
+    Never raises for what it finds, and changes nothing on the machine unless `install` is asked
+    for; then it fetches a browser first, where none works.
     """
     facts: dict[str, Any] = {"python": sys.version.split()[0], "playwright": version("playwright")}
     problems: list[str] = []
     notes: list[str] = []
-    facts |= await _headed(env, executable, problems if not headless else notes)
-    screen = None if headless or env.get("DISPLAY") else Xvfb()
+    screen = Xvfb() if headed and not env.get("DISPLAY") else None
     try:
+        if install:
+            await installing.install(headed=headed, env=env)
+        facts |= await _headed(env, executable, problems if headed else notes)
         if screen is not None:
             env = {**env, "DISPLAY": await screen.start(env)}
-        found = await find(headless=headless, executable=executable, env=env, sandbox=sandbox)
+        found = await find(headless=not headed, executable=executable, env=env, sandbox=sandbox)
         facts |= {
             "executable": found.executable,
             "kind": found.kind.value,
             "sandbox": found.sandbox,
         }
-        facts |= await _page(found, env, headless=headless)
+        facts |= await _page(found, env, headless=not headed)
         if not found.sandbox:
             notes.append(_why_no_sandbox())
     except (BrowserUnavailable, XvfbUnavailable) as error:

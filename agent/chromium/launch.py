@@ -103,7 +103,7 @@ class Life:
         browser.on("disconnected", lambda _: self.lose("the browser has disconnected"))
         product = ("HeadlessChrome/" if self._headless else "Chrome/") + browser.version
         _log.info(
-            "browser.started",
+            "browser.launched",
             executable=self._found.executable,
             product=product,
             pid=pid,
