@@ -53,6 +53,8 @@ class RunEvidence:
 
     async def note(self, event: wire.AttemptEvent) -> None:
         """See `Evidence.note`."""
+        if isinstance(event, wire.Started):
+            event = event.model_copy(update={"window_id": self._start.window_id})
         self._tell(event, urgent=False)
         if isinstance(event, wire.StepStarted):
             title = f"{self._start.window_id} · {self._start.plan.name} · {event.label}"

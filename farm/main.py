@@ -68,11 +68,20 @@ class Coordinator:
         self._dispatcher = dispatcher
         self._live = live
         self._app_node = app_node
+        self._minted: list[str] = []
 
     async def mint_agent_token(self, name: str) -> str:
-        """Make a token of scope agent; return its secret, which is kept nowhere."""
-        _, secret = await self._tokens.add(scope="agent", namespace=DEFAULT_NAMESPACE, name=name)
+        """Make a token of scope agent that ends with this coordinator; return its secret."""
+        record, secret = await self._tokens.add(
+            scope="agent", namespace=DEFAULT_NAMESPACE, name=name
+        )
+        self._minted.append(record.token_id)
         return secret
+
+    async def revoke_minted(self) -> None:
+        """Let the tokens it has minted open nothing any more."""
+        for token_id in self._minted:
+            await self._tokens.revoke(token_id)
 
     async def agent_ended(self, client_id: str) -> None:
         """Take note that the process of an agent no longer exists, and its browser with it."""
@@ -204,7 +213,7 @@ async def _running(
         async with _listening(app, settings) as url:
             with _announced(settings.data_dir, url):
                 log.info("farm.started", url=url, store_epoch=store_epoch)
-                yield Coordinator(
+                farm = Coordinator(
                     url=url,
                     admin_token=admin_token,
                     first_start=first_start,
@@ -213,6 +222,8 @@ async def _running(
                     live=live,
                     app_node=app_node,
                 )
+                yield farm
+                await farm.revoke_minted()
             await links.close_all()
         for loop in loops:
             loop.cancel()
