@@ -83,7 +83,7 @@ def rewrite_response(head: bytes) -> tuple[int, bytes]:
     Raises:
         MalformedHead: If it is no HTTP/1 response.
     """
-    line, fields = _split(head)
+    line, fields = _split(head, lenient=True)
     version, _, rest = line.partition(" ")
     status = rest[:3]
     if not version.startswith("HTTP/1.") or not (status.isascii() and status.isdigit()):
@@ -114,15 +114,17 @@ def own_answer(status: str, mark: str, text: str) -> bytes:
     return _join(f"HTTP/1.1 {status}", fields) + body
 
 
-def _split(head: bytes) -> tuple[str, list[tuple[str, str]]]:
+def _split(head: bytes, *, lenient: bool = False) -> tuple[str, list[tuple[str, str]]]:
+    """Split a head into its first line and its fields; lenient drops fields that are none."""
     text = head.decode("latin-1").removesuffix("\r\n\r\n")
     line, *rest = text.split("\r\n")
     fields = []
     for raw in rest:
         name, colon, value = raw.partition(":")
-        if not colon or not name or name != name.strip():
+        if colon and name and name == name.strip():
+            fields.append((name, value.strip()))
+        elif not lenient:
             raise MalformedHead("a header field is malformed")
-        fields.append((name, value.strip()))
     return line, fields
 
 
