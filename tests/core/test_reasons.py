@@ -1,0 +1,19 @@
+from farm.core import decide
+from farm.core.eligibility import Reason
+
+OF_CONTEXTS = {
+    Reason.USER_OWNED,
+    Reason.ASSIGNED,
+    Reason.NOT_READY,
+    Reason.NOT_CLEAN,
+    Reason.OTHER_IDENTITY,
+    Reason.OTHER_OPTIONS,
+}
+"""Why a tab was passed over; every other reason is one for a whole client."""
+
+
+def test_every_reason_of_a_client_has_a_rank_and_a_remedy() -> None:
+    ranked = decide._NEAREST
+    assert len(set(ranked)) == len(ranked)
+    assert set(ranked) == set(Reason) - OF_CONTEXTS
+    assert set(decide._REMEDY) == {*ranked, None}

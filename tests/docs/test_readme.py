@@ -1,0 +1,17 @@
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+_PLACE = re.compile(r"`((?:farm|agent|docker|docs|examples|scripts|tests)/[\w./-]*)`")
+_LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
+def test_every_place_a_page_names_is_there(document: Path) -> None:
+    text = document.read_text()
+    named = {place: ROOT / place for place in _PLACE.findall(text)}
+    linked = {link: document.parent / link for link in _LINK.findall(text)}
+    assert [name for name, path in {**named, **linked}.items() if not path.exists()] == []
