@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Write requirements.lock: everything pyproject.toml asks for, for every Python from 3.11 on, by name
-# and hash. It names no registry, so that it works with whichever one pip is set up to use.
+# and hash, and from that the locks of the images. None names a registry, so that they work with
+# whichever one pip is set up to use.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,3 +14,6 @@ printf 'hatchling\neditables\n' | "$tools/bin/uv" pip compile pyproject.toml - \
     --group dev --universal --python-version 3.11 --upgrade \
     --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
     --custom-compile-command "make lock" --quiet --output-file requirements.lock
+
+# What the images install, in the same versions.
+PYTHON="${PYTHON:-python3}" docker/lock.sh
