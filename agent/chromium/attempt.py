@@ -12,6 +12,7 @@ import structlog
 from playwright.async_api import Page
 
 from agent.chromium.happenings import Happenings
+from agent.chromium.shielding import to_the_end
 from agent.chromium.tabs import End, Tab
 from agent.chromium.watched import Watched
 from agent.ports import Denied, Evidence, Outcome, StaleAssignment
@@ -69,7 +70,11 @@ class Attempt:
                     group.create_task(self._free_when_hung(), name="attempt.unhang"),
                 ]
                 work = group.create_task(self._work(), name="attempt.plan")
-                await asyncio.wait({work, self._verdict}, return_when=asyncio.FIRST_COMPLETED)
+                try:
+                    await asyncio.wait({work, self._verdict}, return_when=asyncio.FIRST_COMPLETED)
+                except asyncio.CancelledError:
+                    await to_the_end(_stop(work, close))
+                    raise
                 outcome = await self._conclude(work, close)
                 for helper in helpers:
                     helper.cancel()
@@ -104,10 +109,7 @@ class Attempt:
                 return outcome
             await asyncio.wait({self._verdict}, timeout=_NEWS_S)
             return self._verdict.result() if self._verdict.done() else outcome
-        work.cancel()
-        await asyncio.wait({work}, timeout=_CANCEL_S)
-        if not work.done():
-            await close()  # makes every call on the page raise
+        await _stop(work, close)
         return self._verdict.result()
 
     async def _free_when_hung(self) -> None:
@@ -149,3 +151,10 @@ class Attempt:
         return Failure(
             reason=reason, detail=detail[:2000], step_index=step.index, step=step.label or step.verb
         )
+
+
+async def _stop(work: asyncio.Task[Outcome], close: Callable[[], Awaitable[None]]) -> None:
+    work.cancel()
+    await asyncio.wait({work}, timeout=_CANCEL_S)
+    if not work.done():
+        await close()  # makes every call on the page raise

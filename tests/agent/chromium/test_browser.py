@@ -167,25 +167,39 @@ async def test_a_page_that_hangs_by_itself_does_not_outlive_the_jobs_time(rig: R
     assert rig.events == [TabGone("c"), WindowGone("w")]
 
 
-async def test_steps_that_ignore_their_time_are_ended(headless_browser: Found) -> None:
-    async def stubborn(
-        page: Page, plan: Plan, evidence: Evidence, *, denied: Callable[[], Sequence[Denied]]
-    ) -> Failure | None:
-        await evidence.note(StepStarted(index=0, verb="click", label="click"))
-        while not page.is_closed():
-            try:
-                await page.wait_for_timeout(60_000)
-            except asyncio.CancelledError:
-                continue
-            except PlaywrightError:
-                break
-        return None
+async def stubborn(
+    page: Page, plan: Plan, evidence: Evidence, *, denied: Callable[[], Sequence[Denied]]
+) -> Failure | None:
+    """Steps that take no notice of being cancelled."""
+    await evidence.note(StepStarted(index=0, verb="click", label="click"))
+    while not page.is_closed():
+        try:
+            await page.wait_for_timeout(60_000)
+        except asyncio.CancelledError:
+            continue
+        except PlaywrightError:
+            break
+    return None
 
+
+@pytest.mark.slow
+async def test_steps_that_ignore_their_time_are_ended(headless_browser: Found) -> None:
     async with Rig(run_plan=stubborn) as rig:
         await rig.window()
         outcome = await rig.run({"type": "click", "selector": "#no", "timeout": 10})
         assert reason(outcome) is Reason.STEP_TIMEOUT
         assert outcome.page_gone
+
+
+async def test_steps_that_ignore_a_cancellation_are_ended(headless_browser: Found) -> None:
+    async with Rig(run_plan=stubborn) as rig:
+        page = await rig.window()
+        async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+            run = group.create_task(rig.run({"type": "click", "selector": "#no"}))
+            await rig.until(lambda: rig.journal.begun("click"))
+            run.cancel()
+        assert run.cancelled()
+        assert page.is_closed()
 
 
 async def crash(page: Page) -> None:
