@@ -22,7 +22,6 @@ import pytest
 from farm.sdk import FarmClient
 from tests.e2e.processes import ROOT, family
 
-_START_S = 60.0
 _STOP_S = 10.0
 
 
@@ -107,20 +106,21 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 def _started(process: subprocess.Popen[bytes], data_dir: Path, log: Path) -> RunningFarm:
     file = data_dir / "farm.json"
-    _until(lambda: file.exists() or process.poll() is not None, log)
+    until(lambda: file.exists() or process.poll() is not None, lambda: _tail(log))
+    assert process.poll() is None, _tail(log)
     url = json.loads(file.read_text())["url"]
-    _until(lambda: _ready(f"{url}/readyz") or process.poll() is not None, log)
+    until(lambda: _ready(f"{url}/readyz") or process.poll() is not None, lambda: _tail(log))
     assert process.poll() is None, _tail(log)
     token = (data_dir / "admin.token").read_text().strip()
     return RunningFarm(url=url, token=token, pid=process.pid, data_dir=data_dir)
 
 
-def _until(condition: Callable[[], bool], log: Path) -> None:
-    """Wait until a condition holds; fails with the end of the log if it does not in time."""
-    deadline = time.monotonic() + _START_S
+def until(condition: Callable[[], bool], story: Callable[[], str], within_s: float = 60) -> None:
+    """Wait until a condition holds; fails with the story if it does not in time."""
+    deadline = time.monotonic() + within_s
     while not condition():
         if time.monotonic() > deadline:
-            pytest.fail(f"the farm did not start in time:\n{_tail(log)}")
+            pytest.fail(f"waited {within_s:g} s in vain: {story()}")
         time.sleep(0.05)
 
 
