@@ -1,0 +1,456 @@
+"""What every implementation of the registry ports promises."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from farm.core import decide
+from farm.core.model import Assignment, Client, ClientId, ContextId, LinkId, Token, WindowId
+from farm.core.reservation import Denial
+from farm.stores.memory import MemoryRegistry
+from farm.stores.ports import Registry
+from tests.stores.pool import (
+    LINK,
+    T0,
+    TIMEOUT_S,
+    WINDOW_S,
+    A,
+    assigned,
+    at,
+    hello,
+    in_window,
+    only,
+    registered,
+    reported,
+    request,
+)
+
+T1 = ContextId("T1")
+W1 = WindowId("W1")
+NewRegistry = Callable[[int], Registry]
+
+
+@pytest.fixture(params=["memory"])
+def new_registry(request: pytest.FixtureRequest) -> NewRegistry:
+    """Make registries of a store epoch."""
+    assert request.param == "memory"
+    return lambda epoch: MemoryRegistry(store_epoch=epoch, presence_window_s=WINDOW_S)
+
+
+@pytest.fixture
+def registry(new_registry: NewRegistry) -> Registry:
+    return new_registry(1)
+
+
+# Reports, promise 1
+
+
+async def test_a_report_is_the_complete_picture_and_what_is_missing_is_gone(
+    registry: Registry,
+) -> None:
+    client = await registered(registry)
+    await reported(registry, "T1", "T2", client=client)
+    held = await assigned(registry, "T1")
+    assert await reported(registry, "T2", client=client, number=2) == (held,)
+    now = await only(registry)
+    assert set(now.contexts) == {"T2"}
+    assert now.assignments == {}
+
+
+@pytest.mark.parametrize("number", [0, 1])
+async def test_a_report_with_an_older_number_changes_nothing(
+    registry: Registry, number: int
+) -> None:
+    client = await registered(registry)
+    await reported(registry, "T1", client=client, number=1)
+    before = await only(registry)
+    assert await reported(registry, client=client, number=number) is Denial.STALE
+    assert await only(registry) == before
+
+
+async def test_a_report_of_another_epoch_or_link_or_of_nobody_changes_nothing(
+    registry: Registry,
+) -> None:
+    client = await registered(registry)
+    later = await registered(registry, hello(link="link-2"), epoch="browser-2")
+    assert later.epoch > client.epoch
+    before = await only(registry)
+    link = LinkId("link-2")
+    assert await reported(registry, "T1", client=client, number=9, link=link) is Denial.STALE
+    assert await reported(registry, "T1", client=later, number=9, link=LINK) is Denial.STALE
+    nobody = replace(later, client_id=ClientId("nobody"))
+    assert await reported(registry, "T1", client=nobody, link=link) is Denial.STALE
+    assert await only(registry) == before
+
+
+async def test_an_assignment_survives_a_lost_link_in_its_epoch(registry: Registry) -> None:
+    client = await registered(registry)
+    await reported(registry, "T1", client=client)
+    held = await assigned(registry)
+    assert await registry.unlink(A, LINK, now=at(1))
+    again = await registered(registry, hello(link="link-2"), now=at(2))
+    assert again.epoch == client.epoch
+    assert await registry.holds(A, T1, held.token)
+    link = LinkId("link-2")
+    assert await reported(registry, "T1", client=again, number=1, link=link) == ()
+    assert await registry.holds(A, T1, held.token)
+
+
+async def test_an_assignment_never_crosses_into_a_new_epoch_though_tab_numbers_repeat(
+    registry: Registry,
+) -> None:
+    client = await registered(registry)
+    await reported(registry, "T1", client=client)
+    held = await assigned(registry)
+    again = await registered(registry, hello(link="link-2"), epoch="browser-2")
+    await reported(registry, "T1", client=again, link=LinkId("link-2"))
+    assert (await only(registry)).assignments == {}
+    assert not await registry.holds(A, T1, held.token)
+    assert await registry.renew(A, T1, held.token, now=T0, timeout_s=1) is None
+    assert not await registry.release(A, T1, held.token)
+
+
+# Presence, promise 2
+
+
+async def test_an_agent_that_is_silent_or_away_is_given_nothing(registry: Registry) -> None:
+    client = await registered(registry)
+    await reported(registry, "T1", client=client)
+    late = at(WINDOW_S + 0.1)
+    refused = await registry.assign(request(), A, T1, now=late, timeout_s=1)
+    assert refused is Denial.NOT_READY
+    assert await registry.reserve_window(A, identity=None, now=late) is Denial.NOT_READY
+    assert await registry.heard(A, LINK, now=late)
+    assert await registry.unlink(A, LINK, now=late)
+    assert await registry.assign(request(), A, T1, now=late, timeout_s=1) is Denial.NOT_READY
+    assert await registry.reserve_window(A, identity=None, now=late) is Denial.NOT_READY
+
+
+async def test_an_old_link_is_not_heard_and_cannot_unlink_the_new_one(registry: Registry) -> None:
+    await registered(registry)
+    await registered(registry, hello(link="link-2"))
+    assert not await registry.heard(A, LINK, now=at(5))
+    assert not await registry.unlink(A, LINK, now=at(5))
+    now = await only(registry)
+    assert (now.link, now.seen_at) == ("link-2", T0)
+
+
+async def test_a_second_process_is_refused_while_the_first_is_there(registry: Registry) -> None:
+    await registered(registry)
+    other = hello(link="link-2", instance="another")
+    assert await _register(registry, other, now=at(1)) is Denial.IN_USE
+    assert isinstance(await _register(registry, other, now=at(WINDOW_S + 1)), Client)
+
+
+async def test_a_second_process_is_refused_while_the_first_may_still_run_something(
+    registry: Registry,
+) -> None:
+    client = await registered(registry)
+    await reported(registry, "T1", client=client)
+    held = await assigned(registry)
+    await registry.unlink(A, LINK, now=at(1))
+    other = hello(link="link-2", instance="another")
+    assert await _register(registry, other, now=at(2)) is Denial.IN_USE
+    assert await registry.holds(A, T1, held.token)
+    assert await registry.remove(A, epoch=client.epoch) == (held,)
+    assert isinstance(await _register(registry, other, now=at(3)), Client)
+
+
+async def _register(registry: Registry, client: Client, *, now: float) -> Client | Denial:
+    return await registry.register(
+        client, epoch_name=f"of {client.instance}", highest_token=None, now=at(now - T0)
+    )
+
+
+async def test_removing_an_earlier_epoch_changes_nothing(registry: Registry) -> None:
+    client = await registered(registry)
+    await registered(registry, hello(link="link-2"), epoch="browser-2")
+    assert await registry.remove(A, epoch=client.epoch) == ()
+    assert (await only(registry)).link == "link-2"
+
+
+async def test_epochs_grow_also_after_a_removal(registry: Registry) -> None:
+    first = await registered(registry)
+    await registry.remove(A, epoch=first.epoch)
+    assert (await registered(registry)).epoch > first.epoch
+
+
+async def test_a_draining_agent_is_given_nothing(registry: Registry) -> None:
+    client = await registered(registry)
+    await reported(registry, "T1", client=client)
+    await registry.set_draining(A)
+    assert await registry.assign(request(), A, T1, now=T0, timeout_s=1) is Denial.NOT_READY
+    assert await registry.reserve_window(A, identity=None, now=T0) is Denial.NOT_READY
+
+
+# P4: many ask, as many win as there is room
+
+
+async def test_of_many_who_ask_exactly_as_many_win_as_there_is_room(registry: Registry) -> None:
+    client = await registered(registry)
+    tabs = [f"T{n}" for n in range(20)]
+    await reported(registry, *tabs, client=client)
+    won: list[Assignment] = []
+
+    async def ask(tab: str) -> None:
+        outcome = await registry.assign(request(tab), A, ContextId(tab), now=T0, timeout_s=1)
+        if isinstance(outcome, Assignment):
+            won.append(outcome)
+        else:
+            assert outcome is Denial.FULL
+
+    async with asyncio.TaskGroup() as group:
+        for tab in tabs:
+            group.create_task(ask(tab))
+    assert len(won) == 2
+    assert len({one.token for one in won}) == 2
+    assert (await only(registry)).used_slots() == 2
+
+
+async def test_of_many_who_ask_for_one_context_one_wins(registry: Registry) -> None:
+    client = await registered(registry)
+    await reported(registry, "T1", client=client)
+    outcomes = [
+        await registry.assign(request(f"t{n}"), A, T1, now=T0, timeout_s=1) for n in range(20)
+    ]
+    assert [isinstance(o, Assignment) for o in outcomes] == [True] + [False] * 19
+    assert set(outcomes[1:]) == {Denial.TAKEN}
+
+
+async def test_a_context_that_is_not_there_or_not_clean_is_not_assigned(
+    registry: Registry,
+) -> None:
+    client = await registered(registry)
+    await reported(registry, in_window("T1", clean=False), client=client)
+    assert await registry.assign(request(), A, T1, now=T0, timeout_s=1) is Denial.NOT_READY
+    nowhere = ContextId("T9")
+    assert await registry.assign(request(), A, nowhere, now=T0, timeout_s=1) is Denial.GONE
+
+
+# Reservations, promise 5
+
+
+async def test_a_reservation_takes_a_slot_and_a_window_and_gives_them_back(
+    registry: Registry,
+) -> None:
+    client = await registered(registry)
+    assert await registry.reserve_window(A, identity=None, now=T0) == client.epoch
+    assert await registry.reserve_window(A, identity=None, now=T0) == client.epoch
+    assert await registry.reserve_window(A, identity=None, now=T0) is Denial.FULL
+    await registry.cancel_window(A, epoch=client.epoch, identity=None)
+    assert (await only(registry)).used_slots() == 1
+    assert await registry.reserve_window(A, identity=None, now=T0) == client.epoch
+
+
+async def test_windows_that_are_open_count(registry: Registry) -> None:
+    client = await registered(registry)
+    await reported(registry, "T1", "T2", "T3", "T4", client=client)
+    assert await registry.reserve_window(A, identity=None, now=T0) is Denial.FULL
+
+
+async def test_tabs_that_are_open_or_being_opened_count(registry: Registry) -> None:
+    client = await registered(registry)
+    await reported(registry, "T1", client=client, identity="shop")
+    assert await registry.reserve_tab(A, W1, now=T0) == client.epoch
+    assert await registry.reserve_tab(A, W1, now=T0) is Denial.FULL
+    await registry.cancel_tab(A, W1, epoch=client.epoch)
+    assert await registry.reserve_tab(A, W1, now=T0) == client.epoch
+    assert await registry.reserve_tab(A, WindowId("W9"), now=T0) is Denial.GONE
+
+
+async def test_an_identity_gets_one_window_among_all_agents(registry: Registry) -> None:
+    client = await registered(registry)
+    await registered(registry, hello("b"), epoch="browser-b")
+    b = ClientId("b")
+    assert await registry.reserve_window(A, identity="shop", now=T0) == client.epoch
+    assert await registry.reserve_window(b, identity="shop", now=T0) is Denial.TAKEN
+    await reported(registry, "T1", client=client, identity="shop")
+    await registry.cancel_window(A, epoch=client.epoch, identity="shop")
+    assert await registry.reserve_window(b, identity="shop", now=T0) is Denial.TAKEN
+    await reported(registry, client=client, number=2)
+    assert not isinstance(await registry.reserve_window(b, identity="shop", now=T0), Denial)
+
+
+async def test_a_reservation_becomes_the_assignment_of_its_tab(registry: Registry) -> None:
+    client = await registered(registry)
+    await registry.reserve_window(A, identity=None, now=T0)
+    assert await _settle(registry, client) is Denial.NOT_READY
+    assert (await only(registry)).used_slots() == 1
+    await reported(registry, "T1", client=client)
+    held = await _settle(registry, client)
+    assert isinstance(held, Assignment)
+    now = await only(registry)
+    assert (now.used_slots(), now.opening_windows) == (1, 0)
+
+
+async def test_a_reservation_settles_when_every_other_slot_is_taken(registry: Registry) -> None:
+    client = await registered(registry)
+    await reported(registry, "T2", client=client)
+    await assigned(registry, "T2")
+    await registry.reserve_window(A, identity=None, now=T0)
+    await reported(registry, "T1", "T2", client=client, number=2)
+    assert isinstance(await _settle(registry, client), Assignment)
+    assert (await only(registry)).used_slots() == 2
+
+
+async def test_a_tab_settles_in_its_window(registry: Registry) -> None:
+    client = await registered(registry)
+    await reported(registry, "T1", client=client, identity="shop")
+    await registry.reserve_tab(A, W1, now=T0)
+    both = ("T1", in_window("T2", window_id=W1))
+    await reported(registry, *both, client=client, number=2, identity="shop")
+    held = await registry.settle_tab(
+        request(identity="shop"),
+        A,
+        W1,
+        ContextId("T2"),
+        epoch=client.epoch,
+        now=T0,
+        timeout_s=1,
+    )
+    assert isinstance(held, Assignment)
+    now = await only(registry)
+    assert (now.used_slots(), dict(now.opening_tabs)) == (1, {})
+    assert decide.tabs_in(now, W1) == 2
+
+
+async def test_a_reservation_ends_with_its_epoch(registry: Registry) -> None:
+    client = await registered(registry)
+    await registry.reserve_window(A, identity="shop", now=T0)
+    later = await registered(registry, hello(link="link-2"), epoch="browser-2")
+    await registry.reserve_window(A, identity="shop", now=T0)
+    await registry.cancel_window(A, epoch=client.epoch, identity="shop")
+    assert (await only(registry)).opening_windows == 1
+    await reported(registry, "T1", client=later, link=LinkId("link-2"))
+    assert await _settle(registry, client) is Denial.GONE
+
+
+async def test_giving_back_twice_gives_back_once(registry: Registry) -> None:
+    client = await registered(registry)
+    await registry.reserve_window(A, identity=None, now=T0)
+    for _ in range(3):
+        await registry.cancel_window(A, epoch=client.epoch, identity=None)
+        await registry.cancel_tab(A, W1, epoch=client.epoch)
+    assert (await only(registry)).used_slots() == 0
+
+
+async def _settle(registry: Registry, client: Client) -> Assignment | Denial:
+    return await registry.settle_window(
+        request(), A, T1, epoch=client.epoch, identity=None, now=T0, timeout_s=1
+    )
+
+
+# P8, P9: tokens and time
+
+
+async def test_a_stale_token_neither_holds_nor_renews_nor_releases(registry: Registry) -> None:
+    client = await registered(registry)
+    await reported(registry, "T1", client=client)
+    old = await assigned(registry)
+    assert await registry.release(A, T1, old.token)
+    await reported(registry, "T1", client=client, number=2)
+    new = await assigned(registry, task="next")
+    assert new.token > old.token
+    assert not await registry.holds(A, T1, old.token)
+    assert await registry.renew(A, T1, old.token, now=T0, timeout_s=99) is None
+    assert not await registry.release(A, T1, old.token)
+    assert (await only(registry)).assignments == {T1: new}
+
+
+async def test_what_is_released_is_dirty_until_its_agent_says_clean(registry: Registry) -> None:
+    client = await registered(registry)
+    await reported(registry, "T1", client=client)
+    held = await assigned(registry)
+    await registry.release(A, T1, held.token)
+    assert await registry.assign(request(), A, T1, now=T0, timeout_s=1) is Denial.NOT_READY
+    assert (await only(registry)).used_slots() == 0
+    await reported(registry, "T1", client=client, number=2)
+    await assigned(registry)
+
+
+async def test_past_its_time_an_assignment_holds_until_it_is_swept(registry: Registry) -> None:
+    client = await registered(registry)
+    await reported(registry, "T1", client=client)
+    held = await assigned(registry)
+    late = at(TIMEOUT_S + 5)
+    await registry.heard(A, LINK, now=late)
+    assert await registry.holds(A, T1, held.token)
+    assert await registry.assign(request("x"), A, T1, now=late, timeout_s=1) is Denial.TAKEN
+    renewed = await registry.renew(A, T1, held.token, now=late, timeout_s=TIMEOUT_S)
+    assert renewed is not None
+    assert await registry.release_expired(now=late) == ()
+    assert await registry.release_expired(now=renewed.expires_at) == (renewed,)
+    assert not await registry.holds(A, T1, held.token)
+    assert not (await only(registry)).contexts[T1].clean
+
+
+async def test_tokens_grow_beyond_what_the_agent_has_seen_of_a_later_store(
+    new_registry: NewRegistry,
+) -> None:
+    registry = new_registry(3)
+    seen = Token(store_epoch=7, counter=5)
+    client = await registered(registry, highest=seen)
+    await reported(registry, "T1", client=client)
+    first = await assigned(registry)
+    assert first.token > seen
+    again = await registered(registry, highest=Token(store_epoch=2, counter=99))
+    await registry.release(A, T1, first.token)
+    await reported(registry, "T1", client=again, number=1)
+    assert (await assigned(registry)).token > first.token
+
+
+async def test_a_later_store_gives_greater_tokens_and_a_removed_agent_no_lesser_ones(
+    new_registry: NewRegistry,
+) -> None:
+    last = Token(store_epoch=0, counter=0)
+    for epoch in (1, 2):
+        registry = new_registry(epoch)
+        for _ in range(2):
+            client = await registered(registry)
+            await reported(registry, "T1", client=client)
+            token = (await assigned(registry)).token
+            assert token > last
+            last = token
+            await registry.remove(A, epoch=client.epoch)
+
+
+async def test_a_restored_assignment_holds_its_slot_and_raises_the_token(
+    new_registry: NewRegistry,
+) -> None:
+    before, registry = new_registry(5), new_registry(4)
+    client = await registered(before)
+    await reported(before, "T1", client=client)
+    held = await assigned(before)
+    again = await registered(registry)
+    assert await registry.restore(held)
+    assert not await registry.restore(held)
+    assert await registry.holds(A, T1, held.token)
+    assert (await only(registry)).used_slots() == 1
+    assert await reported(registry, "T1", "T2", client=again) == ()
+    assert (await assigned(registry, "T2")).token > held.token
+    assert not await registry.restore(replace(held, client_id=ClientId("nobody")))
+
+
+# Wakes, promise 7
+
+
+async def test_a_waiter_wakes_at_a_change_and_at_one_that_came_before_it_waited(
+    registry: Registry,
+) -> None:
+    generation = registry.generation()
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        group.create_task(registry.changed_since(generation))
+        await asyncio.sleep(0)
+        client = await registered(registry)
+        await registry.changed_since(generation)
+    before = registry.generation()
+    await reported(registry, "T1", client=client)
+    held = await assigned(registry)
+    between = registry.generation()
+    assert between > before
+    await registry.renew(A, T1, held.token, now=T0, timeout_s=9)
+    assert registry.generation() == between
+    await registry.release(A, T1, held.token)
+    assert registry.generation() > between
