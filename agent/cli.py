@@ -8,6 +8,7 @@ import typer
 from pydantic import ValidationError
 
 from agent.config import environment, load
+from agent.telemetry import configure_logging
 from farm.protocol.variables import UnknownVariableError
 
 app = typer.Typer(
@@ -49,6 +50,7 @@ def doctor(
     """Say which browser there is and whether it shows a page; exit code 1 if it does not."""
     from agent.doctor import examine
 
+    configure_logging(level="warning")
     report = asyncio.run(examine(env=environment(), headed=headed, install=install))
     if as_json:
         typer.echo(json.dumps(report.as_dict()))

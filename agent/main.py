@@ -64,6 +64,8 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
             env=env,
             executable=settings.browser,
             sandbox=settings.sandbox,
+            slow_mo_ms=settings.slow_mo_ms,
+            keep_open=settings.keep_open,
         )
         runner = Runner(
             machine,

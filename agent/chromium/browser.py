@@ -44,6 +44,7 @@ class ChromiumBrowser:
         executable: str | None = None,
         sandbox: bool | None = None,
         slow_mo_ms: float = 0,
+        keep_open: bool = False,
         run_plan: RunPlan = run_plan,
     ) -> None:
         """Choose what to start.
@@ -55,6 +56,8 @@ class ChromiumBrowser:
             executable: A browser to use and no other.
             sandbox: Demand or refuse Chromium's own sandbox; None takes it where it works.
             slow_mo_ms: A pause before each thing done to a page, for people who watch.
+            keep_open: Leave the windows of jobs that have ended, for a person to look at, until
+                `kill`. A job that fails in one is not tried again: its page is still there.
             run_plan: What runs the steps.
         """
         self._headless = headless
@@ -62,6 +65,7 @@ class ChromiumBrowser:
         self._executable = executable
         self._sandbox = sandbox
         self._slow_mo_ms = slow_mo_ms
+        self._keep_open = keep_open
         self._run_plan = run_plan
         self._life: Life | None = None
         self._windows: dict[str, Window] = {}
@@ -107,7 +111,7 @@ class ChromiumBrowser:
         try:
             await to_the_end(self._bounded(life, opening()), name="window.open")
         except BaseException:
-            await to_the_end(self.close_window(window_id))
+            await to_the_end(self._end_window(window_id))
             raise
 
     async def open_tab(self, window_id: str, context_id: str) -> None:
@@ -117,7 +121,7 @@ class ChromiumBrowser:
         try:
             await to_the_end(self._bounded(life, opening), name="tab.open")
         except asyncio.CancelledError:
-            await to_the_end(self.close_tab(context_id))
+            await to_the_end(self._end_tab(context_id))
             raise
 
     async def run(self, context_id: str, plan: Plan, evidence: Evidence) -> Outcome:
@@ -129,32 +133,43 @@ class ChromiumBrowser:
         try:
             window.begin(context_id, plan.egress)
         except ValueError as error:
-            await to_the_end(self.close_tab(context_id))
+            await to_the_end(self._end_tab(context_id))
             return _refused(Reason.VALUE_INVALID, f"egress.allow: {error}")
         try:
             attempt = Attempt(tab, plan, evidence, self._run_plan)
-            outcome = await attempt.run(lambda: self.close_tab(context_id))
+            outcome = await attempt.run(lambda: self._end_tab(context_id))
         except asyncio.CancelledError:
-            await to_the_end(self.close_tab(context_id))
+            await to_the_end(self._end_tab(context_id))
             raise
         finally:
             window.finish(context_id)
+        if outcome.outcome != "succeeded" and self._keep_open:
+            return replace(outcome, page_gone=False)
         if outcome.outcome != "succeeded":
-            await to_the_end(self.close_tab(context_id))
+            await to_the_end(self._end_tab(context_id))
             return replace(outcome, page_gone=True)
         if plan.reuse and not await tab.close_extras():
-            await to_the_end(self.close_window(window.window_id))
+            await to_the_end(self._end_window(window.window_id))
             return replace(outcome, page_gone=True)
         return outcome
 
     async def close_tab(self, context_id: str) -> None:
         """Close a tab, with its window if it is the only one; see the port."""
+        if not self._keep_open:
+            await self._end_tab(context_id)
+
+    async def close_window(self, window_id: str) -> None:
+        """Close a window with all its tabs; see the port."""
+        if not self._keep_open:
+            await self._end_window(window_id)
+
+    async def _end_tab(self, context_id: str) -> None:
         place = self._place(context_id)
         if place is None:
             return
         window, tab = place
         if len(window.tabs) <= 1 or not await self._close_page(tab):
-            await self.close_window(window.window_id)
+            await self._end_window(window.window_id)
 
     async def _close_page(self, tab: Tab) -> bool:
         await tab.close_extras()
@@ -162,8 +177,7 @@ class ChromiumBrowser:
             await within(CLOSE_S, tab.page.close())
         return tab.page.is_closed()
 
-    async def close_window(self, window_id: str) -> None:
-        """Close a window with all its tabs; see the port."""
+    async def _end_window(self, window_id: str) -> None:
         window, life = self._windows.get(window_id), self._life
         if window is None:
             return
