@@ -26,8 +26,9 @@ RUN /opt/build/bin/pip wheel --no-build-isolation --no-deps -w /tmp/wheel . \
 FROM ${BASE} AS machine
 # More scripts need more fonts: --build-arg FONTS="fonts-liberation fonts-noto-cjk".
 ARG FONTS="fonts-liberation fonts-noto-color-emoji"
+# libatomic1: the Node.js that Playwright brings along links to it.
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends ca-certificates python3 tini ${FONTS} \
+    && apt-get install -y --no-install-recommends ca-certificates libatomic1 python3 tini ${FONTS} \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 10001 --user-group --create-home agent
 ENV PATH=/opt/tabfarm/bin:/usr/bin:/bin \
@@ -45,7 +46,7 @@ ENV AGENT_HEADED=1
 USER 10001:10001
 HEALTHCHECK --interval=15s --timeout=5s --start-period=45s --retries=3 \
     CMD ["/opt/tabfarm/bin/python", "/usr/local/bin/agent_health.py"]
-ENTRYPOINT ["/usr/bin/tini", "--", "/usr/local/bin/headed.sh"]
+ENTRYPOINT ["/usr/bin/tini", "-s", "--", "/usr/local/bin/headed.sh"]
 CMD ["farm-agent"]
 
 FROM machine AS headless
@@ -57,5 +58,5 @@ COPY --from=built /opt/tabfarm /opt/tabfarm
 USER 10001:10001
 HEALTHCHECK --interval=15s --timeout=5s --start-period=45s --retries=3 \
     CMD ["/opt/tabfarm/bin/python", "/usr/local/bin/agent_health.py"]
-ENTRYPOINT ["/usr/bin/tini", "--"]
+ENTRYPOINT ["/usr/bin/tini", "-s", "--"]
 CMD ["farm-agent"]

@@ -42,5 +42,5 @@ EXPOSE 8700
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=15s --retries=3 \
     CMD ["/opt/tabfarm/bin/python", "/usr/local/bin/farm_health.py"]
-ENTRYPOINT ["/usr/bin/tini", "--"]
+ENTRYPOINT ["/usr/bin/tini", "-s", "--"]
 CMD ["farm", "serve"]

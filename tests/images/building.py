@@ -5,6 +5,7 @@ for as long as the locks say the same, and whatever layers of the images are sti
 """
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -16,6 +17,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+import psutil
 
 ROOT = Path(__file__).parents[2]
 SUITE = "bookworm"
@@ -152,25 +155,35 @@ def _packages() -> Path:
 
 @asynccontextmanager
 async def running(
-    image: Image, *, env: Mapping[str, str], files: Mapping[Path, str] | None = None
+    image: Image, *, env: Mapping[str, str], log: Path, files: Mapping[Path, str] | None = None
 ) -> AsyncIterator["Container"]:
-    """Run an image as its own settings say, until it or the block ends."""
+    """Run an image as its own settings say, until it or the block ends; `log` has what it says.
+
+    Chroot isolation has no namespace of processes: what is left at the end is found and killed.
+    """
     working = _run(*_BUILDAH, "from", "--pull-never", image.name).strip()
-    volumes = [f"{path}:{place}:ro" for path, place in (files or {}).items()]
     options = [
         *(f"--env={name}={value}" for name, value in env.items()),
-        *(f"--volume={volume}" for volume in volumes),
+        *(f"--volume={path}:{place}:ro" for path, place in (files or {}).items()),
     ]
     start = (*_BUILDAH, "run", *_ALONE, *options, working, "--")
     try:
-        process = await asyncio.create_subprocess_exec(
-            *start,
-            *image.command,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-        yield Container(image=image, process=process, start=start)
+        with log.open("wb") as said:
+            process = await asyncio.create_subprocess_exec(
+                *start, *image.command, stdout=said, stderr=said, start_new_session=True
+            )
+        container = Container(image=image, process=process, start=start)
+        try:
+            yield container
+        finally:
+            left = container.processes()
+            for one in left:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    one.kill()
+            await process.wait()
+            psutil.wait_procs(left, timeout=10)
+            # Shown by pytest where the test fails.
+            print(log.read_text(errors="replace"))
     finally:
         _run(*_BUILDAH, "rm", working)
 
@@ -182,6 +195,13 @@ class Container:
     image: Image
     process: asyncio.subprocess.Process
     start: Sequence[str]
+
+    def processes(self) -> list[psutil.Process]:
+        """Return every process of it that is there now."""
+        try:
+            return psutil.Process(self.process.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return []
 
     async def health(self) -> int:
         """Run the check of its health, in it; return how that ended."""

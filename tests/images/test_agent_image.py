@@ -14,7 +14,7 @@ import pytest
 
 from farm.protocol.resources import JobDetail
 from farm.sdk import FarmClient
-from tests.e2e.processes import eventually, family, process
+from tests.e2e.processes import eventually, process
 from tests.images import building
 from tests.images.building import Container
 from tests.images.conftest import Built
@@ -53,14 +53,15 @@ async def agent(image: building.Image, folder: Path, *, drain_s: float) -> Async
     secret = folder / "agent_token"
     secret.chmod(0o444)
     async with building.running(
-        image, env=env, files={secret: "/run/secrets/agent_token"}
+        image, env=env, log=folder / "agent.log", files={secret: "/run/secrets/agent_token"}
     ) as container:
         yield container
 
 
-async def present(farm: FarmClient) -> None:
+async def present(farm: FarmClient, container: Container) -> None:
     async with asyncio.timeout(60):
         while not any(one.present for one in await farm.agents()):
+            assert container.process.returncode is None, "the agent has ended"
             await asyncio.sleep(0.05)
 
 
@@ -77,16 +78,14 @@ async def submit(farm: FarmClient, name: str, steps: list[object]) -> str:
 
 async def drained(container: Container) -> int:
     """Stop a container as engines do, by SIGTERM to its first process; return its exit code."""
-    first = next(p for p in family(container.process.pid) if p.name() == "tini")
+    first = next(p for p in container.processes() if p.name() == "tini")
     first.send_signal(signal.SIGTERM)
     async with asyncio.timeout(30):
         return await container.process.wait()
 
 
 def browsers(container: Container) -> list[psutil.Process]:
-    return [
-        p for p in family(container.process.pid) if "chromium" in p.name() or "chrom" in p.exe()
-    ]
+    return [p for p in container.processes() if "chromium" in p.name() or "chrom" in p.exe()]
 
 
 async def test_an_agent_of_the_image_takes_jobs_and_drains(
@@ -97,7 +96,7 @@ async def test_an_agent_of_the_image_takes_jobs_and_drains(
         farm_serve(tmp_path, shop) as farm,
         agent(image, tmp_path, drain_s=20) as container,
     ):
-        await present(farm)
+        await present(farm, container)
         assert image.user == _USER
         assert {p.uids().effective for p in browsers(container)} == {10001}
         assert await container.health() == 0
@@ -119,7 +118,7 @@ async def test_what_an_agent_of_the_image_can_not_finish_in_time_goes_back_to_th
     image = built("agent", "headless")
     async with farm_serve(tmp_path, shop) as farm:
         async with agent(image, tmp_path, drain_s=1) as container:
-            await present(farm)
+            await present(farm, container)
             job_id = await submit(farm, "endless", [{"goto": f"{shop}/hang-response"}])
             await until(farm, job_id, "running")
             assert await drained(container) == 0
@@ -132,12 +131,12 @@ async def test_an_agent_of_the_image_that_shows_windows_has_a_display_of_its_own
 ) -> None:
     image = built("agent", "headed")
     async with farm_serve(tmp_path, shop) as farm, agent(image, tmp_path, drain_s=5) as container:
-        await present(farm)
-        names = {p.name() for p in family(container.process.pid)}
+        await present(farm, container)
+        names = {p.name() for p in container.processes()}
         assert {"Xvfb", "jwm"} <= names
         job_id = await submit(farm, "shown", [{"goto": shop}, {"screenshot": {"name": "shop.png"}}])
         await until(farm, job_id, "succeeded")
-        others = [p for p in family(container.process.pid) if p.name() in ("Xvfb", "jwm")]
+        others = [p for p in container.processes() if p.name() in ("Xvfb", "jwm")]
         assert await drained(container) == 0
         await eventually(lambda: not any(_alive(p) for p in others))
 
@@ -146,11 +145,14 @@ def _alive(process: psutil.Process) -> bool:
     return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
-async def test_the_farm_of_the_image_answers_and_ends_when_it_is_told_to(built: Built) -> None:
+async def test_the_farm_of_the_image_answers_and_ends_when_it_is_told_to(
+    built: Built, tmp_path: Path
+) -> None:
     image = built("farm", None)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    async with building.running(image, env={"FARM_PORT": str(port)}) as container:
+    env, log = {"FARM_PORT": str(port)}, tmp_path / "farm.log"
+    async with building.running(image, env=env, log=log) as container:
         async with aiohttp.ClientSession() as http, asyncio.timeout(30):
             while await status(http, f"http://127.0.0.1:{port}/healthz") != 200:
                 await asyncio.sleep(0.1)
