@@ -1,33 +1,43 @@
 import asyncio
 import json
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
-from typer.testing import CliRunner, Result
 
-from farm.cli import app
 from farm.cli.exits import ExitCode
 from farm.core.job_states import AttemptState, JobState
 from tests.api.stack import Stack, running
 from tests.cli.uploading import upload
 
+ROOT = Path(__file__).parents[2]
 EVIL = "[red]\x1b[31mhi\u202e"
 
 
 @pytest.fixture
 async def stack(tmp_path: Path) -> AsyncIterator[Stack]:
-    # The farm is in the same process here, and its log is not the command's output.
-    with capture_logs():
-        async with running(tmp_path) as stack:
-            yield stack
+    async with running(tmp_path) as stack:
+        yield stack
 
 
-async def farm(stack: Stack, *arguments: str) -> Result:
-    """Run the command in a thread: it brings an event loop of its own."""
-    connection = ("--url", stack.url, "--token", stack.admin)
-    return await asyncio.to_thread(CliRunner().invoke, app, [*arguments, *connection])
+@dataclass(frozen=True)
+class Ended:
+    exit_code: int | None
+    stdout: str
+    stderr: str
+
+
+async def farm(stack: Stack, *arguments: str, token: str | None = None) -> Ended:
+    """Run the command as a process: logging is set up once a process, and the farm is in ours."""
+    command = ("-m", "farm.cli", *arguments, "--url", stack.url, "--token", token or stack.admin)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *command, cwd=ROOT, stdout=PIPE, stderr=PIPE
+    )
+    out, err = await process.communicate()
+    return Ended(process.returncode, out.decode(), err.decode())
 
 
 async def finished(stack: Stack, *items: dict[str, object]) -> str:
@@ -45,7 +55,7 @@ async def test_submitting_writes_the_id_and_params_reach_the_job(
     file = tmp_path / "job.yaml"
     file.write_text("{name: n, params: {q: a}, steps: [{goto: 'https://x.example/${params.q}'}]}")
     result = await farm(stack, "jobs", "submit", str(file), "--param", "q=b")
-    assert result.exit_code == ExitCode.SUCCEEDED, result.output
+    assert result.exit_code == ExitCode.SUCCEEDED, result.stderr
     shown = await farm(stack, "jobs", "show", result.stdout.strip(), "--json")
     assert json.loads(shown.stdout)["state"] == "queued"
 
@@ -79,9 +89,7 @@ async def test_an_unknown_job_is_a_failure_said_on_stderr(stack: Stack) -> None:
 
 
 async def test_a_wrong_token_has_its_own_code(stack: Stack) -> None:
-    result = await asyncio.to_thread(
-        CliRunner().invoke, app, ["agents", "--url", stack.url, "--token", "wrong"]
-    )
+    result = await farm(stack, "agents", token="wrong")
     assert result.exit_code == ExitCode.NO_FARM
 
 
@@ -125,7 +133,7 @@ async def test_watching_a_job_ends_with_the_code_of_its_state(
         await stack.add_items(attempt, {"n": 1})
         await stack.finish(attempt, attempt_state=attempt_state, job_state=state)
     result = watching.result()
-    assert result.exit_code == code, result.output
+    assert result.exit_code == code, result.stderr
     assert result.stdout.strip() == job_id
     assert state.replace("_", " ") in result.stderr
 
@@ -153,7 +161,7 @@ async def test_files_are_listed_and_downloaded(stack: Stack, tmp_path: Path) -> 
     listed = await farm(stack, "jobs", "artifacts", job_id)
     assert "page.html" in listed.stdout
     result = await farm(stack, "jobs", "artifacts", job_id, "page.html", "-o", str(tmp_path / "f"))
-    assert result.exit_code == ExitCode.SUCCEEDED, result.output
+    assert result.exit_code == ExitCode.SUCCEEDED, result.stderr
     assert (tmp_path / "f" / "page.html").read_bytes() == b"<p>hello"
     missing = await farm(stack, "jobs", "artifacts", job_id, "other.html")
     assert missing.exit_code == ExitCode.FAILED
