@@ -78,6 +78,12 @@ class RunEvidence:
             self._start.plan.attempt_id, self._start.token, name, content, media_type
         )
 
+    def begin(self) -> None:
+        """Say that the first step is about to begin; from here on the attempt counts (P13)."""
+        self.begun = True
+        started = wire.Started(window_id=self._start.window_id, context_id=self._start.context_id)
+        self._tell(started, urgent=True)
+
     def stored(self, seq: int) -> None:
         """Everything up to `seq` is durable."""
         self._stored = max(self._stored, seq)
@@ -192,7 +198,7 @@ class Runner:
         task.add_done_callback(lambda task: self._run_done(start, task))
 
     async def _run(self, start: ev.StartRun, evidence: RunEvidence) -> ev.Outcome:
-        evidence.begun = True
+        evidence.begin()
         return await self._browser.run(start.context_id, start.plan, evidence)
 
     def _run_done(self, start: ev.StartRun, task: asyncio.Task[ev.Outcome]) -> None:

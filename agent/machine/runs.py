@@ -67,12 +67,12 @@ class Runs:
         return run
 
     def noted(self, event: ev.Noted, now: float, welcomed: bool) -> list[Instruction]:
-        """Keep what a run tells; send it at once where the run waits for it or has items."""
+        """Keep what a run tells; send at once what the run waits for, items, and effects."""
         run = self._runs.get(event.command_id)
         if run is None:
             return [ev.Disown(event.command_id)] if event.urgent else []
         run.note(event.event, at=event.at, now=now)
-        if welcomed and (event.urgent or isinstance(event.event, wire.Items)):
+        if welcomed and (event.urgent or isinstance(event.event, wire.Items | wire.EffectBegun)):
             return self._flush(run)
         return []
 
