@@ -1,0 +1,378 @@
+"""A coordinator without its edges, and an agent that does what the test says.
+
+Ledger, registry, node, dispatcher and recorder are the real ones; the agent's link is a callable
+in the process. The clock moves only when a test moves it.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from farm.core.model import (
+    Capacity,
+    Client,
+    ClientId,
+    ClientType,
+    Context,
+    ContextId,
+    Instant,
+    LinkId,
+    Namespace,
+    Window,
+    WindowId,
+)
+from farm.core.reservation import Denial
+from farm.errors import StoreUnavailableError
+from farm.jobs.attempts import AttemptRules, AttemptRunner
+from farm.jobs.dispatcher import GoneRule, JobDispatcher
+from farm.jobs.feed import JobFeed
+from farm.jobs.ids import random_id
+from farm.jobs.live import LiveAttempts
+from farm.jobs.recorder import Recorder
+from farm.jobs.service import JobService
+from farm.manager.delivery import AppNode
+from farm.manager.manager import WorkerContextManager
+from farm.protocol import messages as wire
+from farm.protocol.failures import Failure, Reason
+from farm.protocol.plan import Egress
+from farm.stores.ledger import SqliteDatabase, SqlLedger
+from farm.stores.memory import MemoryRegistry
+from farm.stores.records import Attempt, Job
+
+NS = Namespace("default")
+WINDOW_S = 10.0
+JOB: Mapping[str, Any] = {"name": "a job", "steps": [{"goto": "https://example.com/"}]}
+
+
+async def until(condition: Callable[[], object], within_s: float = 10) -> None:
+    """Let the loop turn until the condition holds."""
+    async with asyncio.timeout(within_s):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+class FlakyDatabase(SqliteDatabase):
+    """Fails as long as it is told to."""
+
+    away = False
+    failed = 0
+
+    async def write(self, work: Any) -> Any:
+        if self.away:
+            self.failed += 1
+            raise StoreUnavailableError("the disk is away")
+        return await super().write(work)
+
+
+class Farm:
+    """One life of a coordinator over a ledger's file."""
+
+    def __init__(self, database: FlakyDatabase, ledger: SqlLedger, store_epoch: int) -> None:
+        self.now = Instant(1_000_000.0 + 10_000 * store_epoch)
+        self.database, self.ledger = database, ledger
+        self.registry = MemoryRegistry(store_epoch=store_epoch, presence_window_s=WINDOW_S)
+        self.node, self.feed, self.live = AppNode(), JobFeed(), LiveAttempts()
+        self.manager = WorkerContextManager(
+            registry=self.registry,
+            app_node=self.node,
+            clock=self.clock,
+            new_id=lambda: random_id("cmd"),
+            task_timeout_s=300,
+            provision_timeout_s=5,
+        )
+        runner = AttemptRunner(
+            ledger=ledger,
+            app_node=self.node,
+            live=self.live,
+            feed=self.feed,
+            clock=self.clock,
+            new_id=random_id,
+            rules=AttemptRules(
+                egress=Egress(),
+                renew_interval_s=0.02,
+                retry_initial_s=4.0,
+                retry_max_s=60.0,
+                max_free_losses=2,
+            ),
+            on_success=lambda: None,
+        )
+        self.dispatcher = JobDispatcher(
+            ledger=ledger,
+            registry=self.registry,
+            manager=self.manager,
+            runner=runner,
+            live=self.live,
+            feed=self.feed,
+            clock=self.clock,
+            gone=GoneRule(after_s=WINDOW_S * 1.25),
+        )
+        self.recorder = Recorder(ledger, self.live, self.feed, self.clock)
+        self.jobs = JobService(ledger, self.dispatcher, self.feed, self.clock)
+
+    def clock(self) -> Instant:
+        return self.now
+
+    async def passes(self, seconds: float) -> None:
+        self.now = Instant(self.now + seconds)
+        self.dispatcher.wake()
+
+    async def submit(self, **changes: Any) -> str:
+        body = json.dumps({**JOB, **changes}).encode()
+        job, _ = await self.jobs.submit(NS, body, "application/json", {}, None)
+        return job.job_id
+
+    async def job(self, job_id: str) -> Job:
+        return await self.ledger.job(NS, job_id)
+
+    async def state(self, job_id: str, *states: str, within_s: float = 10) -> Job:
+        """Wait until the job is in one of the states."""
+        async with asyncio.timeout(within_s):
+            while (job := await self.job(job_id)).state not in states:
+                await asyncio.sleep(0.005)
+        return job
+
+    async def attempts(self, job_id: str) -> list[Attempt]:
+        return list(await self.ledger.attempts(job_id))
+
+    async def waits(self, job_id: str) -> str:
+        await until(lambda: self.dispatcher.waiting(job_id) is not None)
+        waiting = self.dispatcher.waiting(job_id)
+        assert waiting is not None
+        return waiting.reason
+
+
+@asynccontextmanager
+async def farm_on(directory: Path) -> AsyncIterator[Farm]:
+    """Run a coordinator; leaving ends it as a kill would, with nothing said to agents."""
+    database = FlakyDatabase(directory / "farm.db")
+    ledger = SqlLedger(database)
+    farm = Farm(database, ledger, await ledger.open())
+    try:
+        async with asyncio.TaskGroup() as group:
+            loop = group.create_task(farm.dispatcher.run())
+            await farm.dispatcher.ready()
+            yield farm
+            for client_id, (link, _) in list(farm.node._links.items()):
+                farm.node.detach(client_id, link)
+            loop.cancel()
+    finally:
+        await ledger.close()
+
+
+@dataclass
+class Agent:
+    """Opens what it is told to open; runs are the test's to drive."""
+
+    client_id: str = "a"
+    slots: int = 1
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    refuse_runs: str | None = None
+    fail_opening: bool = False
+    epoch: str = "browser-1"
+    automatic: bool = False
+    """Every run succeeds at once."""
+    instance: str = "i"
+
+    farm: Farm | None = None
+    links: int = 0
+    tabs: dict[str, wire.Token | None] = field(default_factory=dict)
+    held_result: dict[str, wire.Result] = field(default_factory=dict)
+    runs: dict[str, wire.Command] = field(default_factory=dict)
+    heard: list[wire.ToAgent] = field(default_factory=list)
+    opened: int = 0
+    most_at_once: int = 0
+    _made: int = 0
+    _number: int = 0
+    _epoch_number: int = 0
+    _inbox: "asyncio.Queue[wire.ToAgent]" = field(default_factory=asyncio.Queue)
+
+    @property
+    def link(self) -> LinkId:
+        return LinkId(f"link-{self.client_id}-{self.links}")
+
+    async def dial(self, farm: Farm, *, running: tuple[wire.Running, ...] | None = None) -> None:
+        """Say hello, and report."""
+        self.farm, self.links, self._number = farm, self.links + 1, 0
+        inbox: asyncio.Queue[wire.ToAgent] = asyncio.Queue()
+        self._inbox = inbox
+        found = await farm.registry.register(
+            Client(
+                client_id=ClientId(self.client_id),
+                client_type=ClientType.BROWSER,
+                link=self.link,
+                epoch=0,
+                instance=self.instance,
+                namespaces=(NS,),
+                metadata=self.metadata,
+                capacity=Capacity(max_concurrency=self.slots, max_windows=self.slots + 1),
+                seen_at=farm.now,
+            ),
+            epoch_name=self.epoch,
+            highest_token=None,
+            now=farm.now,
+        )
+        assert not isinstance(found, Denial)
+        self._epoch_number = found.epoch
+
+        async def send(message: wire.ToAgent) -> None:
+            inbox.put_nowait(message)
+
+        farm.node.attach(ClientId(self.client_id), self.link, send)
+        listing = self.listing() if running is None else running
+        await farm.dispatcher.agent_is_back(ClientId(self.client_id), self.epoch, listing, send)
+        await self.report()
+        farm.dispatcher.wake()
+
+    def listing(self) -> tuple[wire.Running, ...]:
+        return tuple(
+            wire.Running(
+                command_id=run.command_id,
+                attempt_id=self.attempt_of(run),
+                context_id=str(run.context_id),
+                token=run.token or wire.Token(store_epoch=0, counter=0),
+                epoch=self.epoch,
+            )
+            for run in self.runs.values()
+        )
+
+    async def hang_up(self) -> None:
+        assert self.farm is not None
+        self.farm.node.detach(ClientId(self.client_id), self.link)
+        await self.farm.registry.unlink(ClientId(self.client_id), self.link, now=self.farm.now)
+        await self.farm.dispatcher.link_closed(ClientId(self.client_id))
+
+    async def report(self) -> None:
+        assert self.farm is not None
+        self._number += 1
+        gone = await self.farm.registry.report(
+            ClientId(self.client_id),
+            self.link,
+            epoch=self._epoch_number,
+            number=self._number,
+            windows=[Window(window_id=WindowId(tab)) for tab in self.tabs],
+            contexts=[
+                Context(context_id=ContextId(tab), window_id=WindowId(tab), clean=token is None)
+                for tab, token in self.tabs.items()
+            ],
+            now=self.farm.now,
+        )
+        assert not isinstance(gone, Denial)
+        self.farm.dispatcher.context_is_gone(gone)
+
+    async def live(self) -> None:
+        """Take in what the farm says, for ever."""
+        while True:
+            try:
+                message = self._inbox.get_nowait()
+            except asyncio.QueueEmpty:
+                await asyncio.sleep(0.001)
+                continue
+            self.heard.append(message)
+            if isinstance(message, wire.Command):
+                await self._obey(message)
+            elif isinstance(message, wire.Stored) and message.done:
+                self.runs.pop(message.command_id, None)
+
+    async def _obey(self, order: wire.Command) -> None:
+        match order.body:
+            case wire.OpenWindow():
+                self.opened += 1
+                await self._open(order)
+            case wire.RunPlan() if self.refuse_runs is not None:
+                self.answer(
+                    wire.Ack.model_validate(
+                        {"command_id": order.command_id, "refused": self.refuse_runs}
+                    )
+                )
+            case wire.RunPlan():
+                self.tabs[str(order.context_id)] = order.token
+                self.runs[order.command_id] = order
+                self.most_at_once = max(self.most_at_once, len(self.runs))
+                if self.automatic:
+                    await self.start(order)
+                    await self.end(run=order)
+            case wire.Release():
+                self.tabs.pop(str(order.context_id), None)
+                await self.report()
+            case _:
+                raise AssertionError(order)
+
+    async def _open(self, order: wire.Command) -> None:
+        if self.fail_opening:
+            failure = Failure(reason=Reason.INTERNAL, detail="no window")
+            self.answer(wire.Result(command_id=order.command_id, outcome="failed", failure=failure))
+            return
+        self._made += 1
+        tab = f"T{self._made}"
+        self.tabs[tab] = None
+        await self.report()
+        self.answer(
+            wire.Result(command_id=order.command_id, outcome="succeeded", value={"context_id": tab})
+        )
+
+    def answer(self, message: wire.Ack | wire.Result) -> bool:
+        assert self.farm is not None
+        return self.farm.node.answered(ClientId(self.client_id), message)
+
+    # What a test lets it do
+
+    async def running(self) -> wire.Command:
+        """Wait for a run; return its command."""
+        await until(lambda: self.runs)
+        return next(iter(self.runs.values()))
+
+    @staticmethod
+    def attempt_of(run: wire.Command) -> str:
+        assert isinstance(run.body, wire.RunPlan)
+        return run.body.plan.attempt_id
+
+    async def start(self, run: wire.Command | None = None) -> wire.Stored:
+        return await self.tell(wire.Started(context_id="T1"), run=run)
+
+    async def tell(
+        self, *events: wire.AttemptEvent, first: int = 1, run: wire.Command | None = None
+    ) -> wire.Stored:
+        assert self.farm is not None
+        run = run or await self.running()
+        assert run.token is not None
+        return await self.farm.recorder.record(
+            ClientId(self.client_id),
+            wire.Events(
+                command_id=run.command_id,
+                attempt_id=self.attempt_of(run),
+                token=run.token,
+                entries=tuple(
+                    wire.Entry(seq=first + n, at=1.0, event=event) for n, event in enumerate(events)
+                ),
+            ),
+        )
+
+    async def end(
+        self,
+        outcome: str = "succeeded",
+        reason: Reason | None = None,
+        *,
+        page_gone: bool = True,
+        run: wire.Command | None = None,
+    ) -> wire.Result:
+        run = run or await self.running()
+        failure = None if reason is None else Failure(reason=reason, detail="so")
+        result = wire.Result.model_validate(
+            {
+                "command_id": run.command_id,
+                "attempt_id": self.attempt_of(run),
+                "token": run.token,
+                "outcome": outcome,
+                "failure": failure,
+                "page_gone": page_gone,
+            }
+        )
+        self.answer(result)
+        return result
+
+    def told(self, kind: type) -> list[Any]:
+        return [m for m in self.heard if isinstance(m, kind)]
