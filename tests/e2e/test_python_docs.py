@@ -1,6 +1,7 @@
 """Jobs over pages that nobody here wrote: the HTML of Debian's package python3-doc."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -111,9 +112,8 @@ async def test_the_terms_of_the_glossary_come_with_the_terms_they_point_to(
     items = await succeeded(farm, "glossary", base=base)
     glossary = parse(docs / "glossary.html").first("dl", "glossary")
     assert glossary is not None
-    pairs = zip(glossary.elements[::2], glossary.elements[1::2], strict=True)
-    assert len(items) == len(glossary.elements) / 2 > 100
-    for item, (term, definition) in zip(items, pairs, strict=True):
+    assert len(items) > 100
+    for item, (term, definition) in zip(items, defined(glossary.elements), strict=True):
         links = [a for a in definition.all("a") if a.first("span", "std-term") is not None]
         assert item["id"] == term.attributes["id"]
         assert item["term"] == heading(term)
@@ -122,6 +122,13 @@ async def test_the_terms_of_the_glossary_come_with_the_terms_they_point_to(
             {"term": a.text, "url": urljoin(f"{base}/glossary.html", a.attributes["href"])}
             for a in links
         ]
+
+
+def defined(elements: list[Element]) -> Iterator[tuple[Element, Element]]:
+    """Pair each term with the definition that follows, which several may share."""
+    for place, element in enumerate(elements):
+        if element.tag == "dt":
+            yield element, next(after for after in elements[place:] if after.tag == "dd")
 
 
 async def test_built_in_functions_come_with_their_parameters_and_their_changes(
@@ -151,6 +158,6 @@ def function(entry: Element) -> Item:
 
 
 def change(mark: Element) -> Item:
-    kind = next(k for k in ("added", "changed", "removed") if k in mark.classes)
-    number = "".join(c for c in mark.text if c.isdigit() or c == ".").strip(".")
-    return {"kind": kind, "version": float(number)}
+    [kind] = mark.classes - {"versionmodified"}
+    version = next(word for word in mark.text.split() if word[0].isdigit())
+    return {"kind": kind, "version": version.strip(":,.")}
