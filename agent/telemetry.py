@@ -23,6 +23,7 @@ def configure_logging(*, json: bool | None = None, level: str = "info") -> None:
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.getLevelNamesMapping()[level.upper()]
         ),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+        # sys.stderr is looked up anew each time: it may be exchanged, and closed.
+        cache_logger_on_first_use=False,
     )

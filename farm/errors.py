@@ -1,7 +1,7 @@
 """Errors the farm raises on purpose.
 
 FarmError
-├── InvalidInputError        what was sent can't be accepted; `problems` says where and what would do
+├── InvalidInputError        what was sent can't be accepted; `problems` says where
 ├── TooLargeError            what was sent is larger than allowed
 ├── UnauthorizedError        no token, or not one of ours
 ├── ForbiddenError           the token's scope does not reach that far

@@ -65,8 +65,8 @@ async def stream_events(request: web.Request) -> web.StreamResponse:
         try:
             await _follow(deps, namespace, job_id, watcher, stream, follow=follow)
             await response.write_eof()
-        except TimeoutError:
-            raise ConnectionResetError("the client takes nothing") from None
+        except (ConnectionError, TimeoutError):
+            return response  # the client has gone, or takes nothing
     return response
 
 

@@ -1,7 +1,7 @@
 """`/v1/jobs/{id}/items` and `/artifacts`: what a job has produced, streamed."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from urllib.parse import quote
 
 from aiohttp import hdrs, web
@@ -102,11 +102,13 @@ async def _streamed(
         response.content_type = content_type
         if content_type in (CSV, JSON_LINES) and headers is None:
             response.charset = "utf-8"
-        await response.prepare(request)
-        await response.write(first)
-        async for chunk in chunks:
-            await response.write(chunk)
-        await response.write_eof()
+        # A client that leaves in the middle is nobody's fault.
+        with suppress(ConnectionError):
+            await response.prepare(request)
+            await response.write(first)
+            async for chunk in chunks:
+                await response.write(chunk)
+            await response.write_eof()
     return response
 
 

@@ -42,12 +42,18 @@ def safe_name(name: str) -> str:
     """
     text = unicodedata.normalize("NFC", name)
     text = re.split(r"[/\\]", text)[-1]
+    text = "".join(_seen(c) for c in text)
     text = _SPACES.sub(" ", text)
-    text = "".join("" if unicodedata.category(c) in _UNSEEN else c for c in text)
     text = _UNSAFE.sub("_", text).strip(" ").lstrip(".").strip(". ")
     if _RESERVED.match(text):
         text = f"_{text}"
     return _shortened(text) or "artifact"
+
+
+def _seen(character: str) -> str:
+    if character.isspace():
+        return " "
+    return "" if unicodedata.category(character) in _UNSEEN else character
 
 
 def _shortened(text: str) -> str:

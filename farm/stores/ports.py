@@ -388,7 +388,12 @@ class StoredFile(Protocol):
     """A file being written; `commit` makes it visible, leaving without it removes it."""
 
     async def write(self, chunk: bytes) -> None:
-        """Append. Raises ArtifactStoreFullError where there is no room, TooLargeError over the limit."""
+        """Append.
+
+        Raises:
+            ArtifactStoreFullError: If there is no room.
+            TooLargeError: If the file is over the limit.
+        """
         ...
 
     async def commit(self) -> tuple[str, int, str]:
