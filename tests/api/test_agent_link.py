@@ -1,0 +1,422 @@
+"""The agents' WebSocket, dialled by the agent's own link."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from agent.link import WebSocketLink
+from agent.machine.events import Heard, LinkDown, LinkUp
+from agent.ports import LinkRefused
+from farm.api.agent_link import AgentLinks, LinkRules
+from farm.core.job_states import JobState
+from farm.core.model import ClientId
+from farm.manager.delivery import command
+from farm.protocol import messages as wire
+from tests.jobs.farm import WINDOW_S, Farm, farm_on, until
+
+A = ClientId("a")
+MAX_FRAME = 65_536
+
+
+@dataclass
+class Served:
+    """A farm whose agents' socket listens."""
+
+    farm: Farm
+    links: AgentLinks
+    url: str
+
+
+@asynccontextmanager
+async def serving(directory: Path, port: int = 0) -> AsyncIterator[Served]:
+    async with farm_on(directory) as farm:
+        links = AgentLinks(
+            registry=farm.registry,
+            app_node=farm.node,
+            dispatcher=farm.dispatcher,
+            recorder=farm.recorder,
+            clock=farm.clock,
+            rules=LinkRules(heartbeat_interval_s=2.5, window_s=WINDOW_S, max_frame_bytes=MAX_FRAME),
+        )
+
+        async def agent(request: web.Request) -> web.StreamResponse:
+            if request.headers.get("Authorization") != "Bearer good":
+                raise web.HTTPUnauthorized
+            return await links.serve(request, "token-1")
+
+        app = web.Application()
+        app.router.add_get("/v1/agent", agent)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", port).start()
+            yield Served(farm, links, f"http://127.0.0.1:{runner.addresses[0][1]}")
+            await links.close_all()
+        finally:
+            await runner.cleanup()
+
+
+@dataclass
+class Dialled:
+    """An agent's end."""
+
+    link: WebSocketLink
+    told: list[LinkUp | LinkDown | Heard] = field(default_factory=list)
+
+    def heard(self, kind: type) -> list[Any]:
+        return [
+            e.message for e in self.told if isinstance(e, Heard) and isinstance(e.message, kind)
+        ]
+
+    def count(self, kind: type) -> int:
+        return sum(isinstance(event, kind) for event in self.told)
+
+    async def hello(self, **changes: Any) -> None:
+        values: dict[str, Any] = {
+            "client_id": "a",
+            "instance": "i",
+            "epoch": "browser-1",
+            "capacity": wire.Capacity(max_concurrency=1, max_windows=2),
+        }
+        await self.link.send(wire.Hello(**(values | changes)))
+
+    async def greeted(self, **changes: Any) -> wire.Welcome:
+        await until(lambda: self.count(LinkUp) > self.count(LinkDown))
+        before = len(self.heard(wire.Welcome))
+        await self.hello(**changes)
+        await until(lambda: len(self.heard(wire.Welcome)) > before)
+        welcome: wire.Welcome = self.heard(wire.Welcome)[-1]
+        return welcome
+
+
+@asynccontextmanager
+async def dialling(url: str, secret: str = "good") -> AsyncIterator[Dialled]:
+    headers = {"Authorization": f"Bearer {secret}"}
+    async with aiohttp.ClientSession(headers=headers) as session, asyncio.TaskGroup() as group:
+        agent = Dialled(WebSocketLink(session, url))
+        task = group.create_task(agent.link.run(agent.told.append))
+        yield agent
+        task.cancel()
+
+
+@pytest.fixture
+async def served(tmp_path: Path) -> AsyncIterator[Served]:
+    async with serving(tmp_path) as served:
+        yield served
+
+
+@pytest.fixture
+async def agent(served: Served) -> AsyncIterator[Dialled]:
+    async with dialling(served.url) as agent:
+        yield agent
+
+
+async def client(served: Served) -> Any:
+    snapshot = await served.farm.registry.snapshot(now=served.farm.now)
+    return next((c for c in snapshot.clients if c.client_id == A), None)
+
+
+async def test_an_agent_is_let_in_and_told_what_was_granted(served: Served, agent: Dialled) -> None:
+    welcome = await agent.greeted()
+    assert welcome.epoch_number == 1
+    assert welcome.capacity == wire.Capacity(max_concurrency=1, max_windows=2)
+    assert (welcome.heartbeat_interval_s, welcome.window_s) == (2.5, WINDOW_S)
+    assert served.links.owns("token-1", A)
+    assert not served.links.owns("token-2", A)
+
+
+async def test_a_wrong_token_is_told_so_and_does_not_dial_again(served: Served) -> None:
+    with pytest.raises(ExceptionGroup) as refused:
+        async with dialling(served.url, "bad"):
+            await asyncio.Event().wait()
+    assert refused.value.subgroup(LinkRefused) is not None
+
+
+async def test_a_second_agent_of_the_same_name_is_refused_and_the_first_goes_on(
+    served: Served, agent: Dialled
+) -> None:
+    await agent.greeted()
+    async with dialling(served.url) as second:
+        await until(lambda: second.count(LinkUp))
+        await second.hello(instance="another")
+        await until(lambda: second.heard(wire.Refused))
+        assert second.heard(wire.Refused)[0].reason == "client_id_in_use"
+        assert second.heard(wire.Refused)[0].retry
+    await agent.link.send(wire.Heartbeat(epoch_number=1, nonce="n"))
+    await until(lambda: agent.heard(wire.Ping))
+    assert agent.heard(wire.Ping)[-1].nonce == "n"
+
+
+async def test_a_protocol_that_is_not_spoken_is_refused_for_good(
+    served: Served, agent: Dialled
+) -> None:
+    await until(lambda: agent.count(LinkUp))
+    await agent.hello(protocol=99)
+    await until(lambda: agent.heard(wire.Refused))
+    assert not agent.heard(wire.Refused)[0].retry
+
+
+@pytest.mark.parametrize(
+    "frame",
+    ["", "{", "null", "[]", '{"op": "dance"}', '{"op": "report"}', '{"op": "heartbeat"}', "\u0000"],
+)
+async def test_frames_that_mean_nothing_are_passed_over(
+    served: Served, agent: Dialled, frame: str
+) -> None:
+    await agent.greeted()
+    assert agent.link._socket is not None
+    await agent.link._socket.send_str(frame)
+    await agent.link._socket.send_bytes(b"\x00\xff")
+    await agent.link._socket.send_str('{"op":"heartbeat","epoch_number":1,"nonce":"n","new":[1]}')
+    await until(lambda: agent.heard(wire.Ping))
+    assert agent.count(LinkDown) == 0
+
+
+async def test_a_frame_that_is_too_large_ends_the_link_and_nothing_else(
+    served: Served, agent: Dialled
+) -> None:
+    await agent.greeted()
+    await agent.link.send(wire.Error(detail="x" * (MAX_FRAME + 1)))
+    await until(lambda: agent.count(LinkDown))
+    assert (await agent.greeted()).epoch_number == 1
+
+
+async def test_before_its_hello_an_agent_is_not_listened_to(served: Served, agent: Dialled) -> None:
+    await until(lambda: agent.count(LinkUp))
+    await agent.link.send(wire.Heartbeat(epoch_number=1, nonce="n"))
+    await until(lambda: agent.count(LinkDown))
+    assert agent.heard(wire.Ping) == []
+
+
+async def test_one_link_is_for_one_agent(served: Served, agent: Dialled) -> None:
+    await agent.greeted()
+    await agent.hello(client_id="b")
+    await until(lambda: agent.count(LinkDown))
+    snapshot = await served.farm.registry.snapshot(now=served.farm.now)
+    assert [c.client_id for c in snapshot.clients] == ["a"]
+
+
+async def test_a_silent_agent_is_not_heard_again_before_it_says_hello(
+    served: Served, agent: Dialled
+) -> None:
+    await agent.greeted()
+    await served.farm.passes(WINDOW_S * 2)
+    await served.farm.dispatcher.sweep_gone()
+    assert await client(served) is None
+    await agent.link.send(wire.Heartbeat(epoch_number=1, nonce="late"))
+    await until(lambda: agent.count(LinkDown))
+    assert agent.heard(wire.Ping) == []
+    assert (await agent.greeted()).epoch_number == 2
+
+
+async def test_a_link_that_closes_is_noticed_at_once_and_the_agent_keeps_its_epoch(
+    served: Served, agent: Dialled
+) -> None:
+    first = await agent.greeted()
+    assert agent.link._socket is not None
+    await agent.link._socket.close()
+    async with asyncio.timeout(5):
+        while (await client(served)).link is not None:
+            await asyncio.sleep(0.005)
+    assert (await agent.greeted()).epoch_number == first.epoch_number
+    assert (await client(served)).link is not None
+
+
+async def test_an_agent_that_says_bye_is_forgotten(served: Served, agent: Dialled) -> None:
+    await agent.greeted()
+    await agent.link.send(wire.Bye())
+    async with asyncio.timeout(5):
+        while await client(served) is not None:
+            await asyncio.sleep(0.005)
+
+
+async def test_a_new_browser_on_the_same_link_is_a_new_epoch(
+    served: Served, agent: Dialled
+) -> None:
+    assert (await agent.greeted()).epoch_number == 1
+    assert (await agent.greeted(epoch="browser-2")).epoch_number == 2
+    await agent.link.send(wire.Report(epoch_number=1, number=9, contexts=(_tab(),)))
+    await agent.link.send(wire.Heartbeat(epoch_number=2, nonce="n"))
+    await until(lambda: agent.heard(wire.Ping))
+    assert (await client(served)).contexts == {}
+
+
+def _tab(token: wire.Token | None = None) -> wire.ContextReport:
+    return wire.ContextReport(context_id="T1", window_id="W1", clean=token is None, token=token)
+
+
+async def test_an_assignment_that_ended_while_the_agent_was_away_is_released(
+    served: Served, agent: Dialled
+) -> None:
+    await agent.greeted()
+    token = wire.Token(store_epoch=1, counter=7)
+    await agent.link.send(wire.Report(epoch_number=1, number=1, contexts=(_tab(token),)))
+    await until(lambda: agent.heard(wire.Command))
+    order = agent.heard(wire.Command)[0]
+    assert (order.context_id, order.token, order.body.kind) == ("T1", token, "release")
+
+
+async def test_a_draining_agent_is_given_nothing(served: Served, agent: Dialled) -> None:
+    await agent.greeted()
+    await agent.link.send(wire.Report(epoch_number=1, number=1, draining=True))
+    job_id = await served.farm.submit()
+    async with asyncio.timeout(5):
+        while (await client(served)).draining is False:
+            await asyncio.sleep(0.005)
+    assert await served.farm.waits(job_id) == "draining"
+
+
+async def test_a_job_goes_over_the_wire_and_its_result_is_confirmed(
+    served: Served, agent: Dialled
+) -> None:
+    await agent.greeted()
+    job_id, run = await _run(served, agent)
+    assert isinstance(run.body, wire.RunPlan)
+    assert run.token is not None
+    attempt_id = run.body.plan.attempt_id
+    entry = wire.Entry(seq=1, at=1.0, event=wire.Started(context_id="T1"))
+    events = wire.Events(
+        command_id=run.command_id, attempt_id=attempt_id, token=run.token, entries=(entry,)
+    )
+    await agent.link.send(events)
+    await until(lambda: agent.heard(wire.Stored))
+    assert agent.heard(wire.Stored)[0] == wire.Stored(command_id=run.command_id, seq=1)
+    await agent.link.send(_succeeded(run, seq=1))
+    await until(lambda: agent.heard(wire.Stored)[-1].done)
+    assert (await served.farm.job(job_id)).state is JobState.SUCCEEDED
+    await agent.link.send(_succeeded(run, seq=1))
+    await until(lambda: agent.heard(wire.Stored)[-1].refused)
+    assert agent.heard(wire.Stored)[-1].done
+
+
+async def _run(served: Served, agent: Dialled) -> tuple[str, wire.Command]:
+    job_id = await served.farm.submit()
+    await until(lambda: agent.heard(wire.Command))
+    order = agent.heard(wire.Command)[0]
+    assert order.body.kind == "open_window"
+    window = wire.WindowReport(window_id="W1", profile=order.body.profile)
+    await agent.link.send(
+        wire.Report(epoch_number=1, number=1, windows=(window,), contexts=(_tab(),))
+    )
+    value = {"window_id": "W1", "context_id": "T1"}
+    await agent.link.send(
+        wire.Result(command_id=order.command_id, outcome="succeeded", value=value)
+    )
+    await until(lambda: len(agent.heard(wire.Command)) == 2)
+    return job_id, agent.heard(wire.Command)[1]
+
+
+def _succeeded(run: wire.Command, seq: int) -> wire.Result:
+    assert isinstance(run.body, wire.RunPlan)
+    return wire.Result(
+        command_id=run.command_id,
+        attempt_id=run.body.plan.attempt_id,
+        token=run.token,
+        seq=seq,
+        outcome="succeeded",
+    )
+
+
+async def test_a_result_before_what_it_rests_on_ends_the_link_and_not_the_job(
+    served: Served, agent: Dialled
+) -> None:
+    await agent.greeted()
+    job_id, run = await _run(served, agent)
+    await agent.link.send(_succeeded(run, seq=3))
+    await until(lambda: agent.count(LinkDown))
+    assert (await served.farm.job(job_id)).state is JobState.RUNNING
+
+
+async def test_what_cannot_be_stored_is_not_confirmed_and_ends_the_link(
+    served: Served, agent: Dialled
+) -> None:
+    await agent.greeted()
+    job_id, run = await _run(served, agent)
+    assert isinstance(run.body, wire.RunPlan)
+    assert run.token is not None
+    served.farm.database.away = True
+    entry = wire.Entry(seq=1, at=1.0, event=wire.Started(context_id="T1"))
+    await agent.link.send(
+        wire.Events(
+            command_id=run.command_id,
+            attempt_id=run.body.plan.attempt_id,
+            token=run.token,
+            entries=(entry,),
+        )
+    )
+    await until(lambda: agent.count(LinkDown))
+    assert agent.heard(wire.Stored) == []
+    served.farm.database.away = False
+    running = wire.Running(
+        command_id=run.command_id,
+        attempt_id=run.body.plan.attempt_id,
+        context_id="T1",
+        token=run.token,
+        epoch="browser-1",
+    )
+    await agent.greeted(running=(running,))
+    await agent.link.send(_succeeded(run, seq=0))
+    await until(lambda: agent.heard(wire.Stored))
+    await served.farm.state(job_id, "succeeded")
+
+
+async def test_a_command_the_agent_cannot_read_is_refused_by_its_link(
+    served: Served, agent: Dialled
+) -> None:
+    await agent.greeted()
+    sent = served.farm.node.expect(A, "strange", outlives_link=False)
+    link = next(iter(served.links._links))
+    await link._socket.send_str('{"op":"command","command_id":"strange","body":{"kind":"dance"}}')
+    async with asyncio.timeout(5):
+        answer = await sent.answer
+    assert isinstance(answer, wire.Ack)
+    assert answer.refused == "not_understood"
+    await link._socket.send_str('{"op":"sing"}')
+    await link._socket.send_str("garbage")
+    await agent.link.send(wire.Heartbeat(epoch_number=1, nonce="n"))
+    await until(lambda: agent.heard(wire.Ping))
+
+
+async def test_an_agent_dials_a_farm_that_comes_back(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served:
+        port = int(served.url.rsplit(":", 1)[1])
+        dialled = dialling(served.url)
+        agent = await dialled.__aenter__()
+        await agent.greeted()
+    await until(lambda: agent.count(LinkDown))
+    async with serving(tmp_path, port) as served:
+        assert (await agent.greeted()).epoch_number == 1
+        await dialled.__aexit__(None, None, None)
+
+
+async def test_an_agent_that_reads_nothing_is_cut_off(served: Served, agent: Dialled) -> None:
+    await agent.greeted()
+    (link,) = served.links._links
+    release = command("c", wire.Release())
+
+    async def flood() -> None:
+        while True:  # no turn of the loop in which anything could be sent
+            await link.send(release)
+
+    with pytest.raises(Exception, match="stopped reading"):
+        await flood()
+
+
+async def test_nobody_hears_of_a_store_that_fails_while_a_link_closes(
+    served: Served, agent: Dialled
+) -> None:
+    await agent.greeted()
+    await _run(served, agent)
+    served.farm.database.away = True
+    assert agent.link._socket is not None
+    await agent.link._socket.close()
+    await until(lambda: served.farm.database.failed)
+    served.farm.database.away = False
+    assert (await agent.greeted()).epoch_number == 1
