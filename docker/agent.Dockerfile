@@ -3,7 +3,7 @@
 #   docker build -f docker/agent.Dockerfile --target headless -t tabfarm/agent .
 ARG BASE=debian:bookworm-slim
 
-FROM ${BASE} AS built
+FROM ${BASE} AS packages
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates python3 python3-venv \
     && rm -rf /var/lib/apt/lists/*
@@ -15,13 +15,16 @@ RUN python3 -m venv /opt/build \
     && python3 -m venv --without-pip /opt/tabfarm \
     && /opt/build/bin/pip --python /opt/tabfarm/bin/python install --no-cache-dir \
         --require-hashes -r docker/runtime.lock
+
+# Only what is ours, at its place under /out: a change of it leaves the layers above alone.
+FROM packages AS project
 COPY pyproject.toml README.md LICENSE ./
 COPY farm farm
 COPY agent agent
 COPY overlay overlay
 RUN /opt/build/bin/pip wheel --no-build-isolation --no-deps -w /tmp/wheel . \
     && /opt/build/bin/pip --python /opt/tabfarm/bin/python install --no-index --no-deps \
-        /tmp/wheel/*.whl
+        --root /out /tmp/wheel/*.whl
 
 FROM ${BASE} AS machine
 # More scripts need more fonts: --build-arg FONTS="fonts-liberation fonts-noto-cjk".
@@ -41,7 +44,8 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends chromium jwm xvfb \
     && rm -rf /var/lib/apt/lists/*
 COPY docker/headed.sh docker/agent_health.py /usr/local/bin/
-COPY --from=built /opt/tabfarm /opt/tabfarm
+COPY --from=packages /opt/tabfarm /opt/tabfarm
+COPY --from=project /out /
 ENV AGENT_HEADED=1
 USER 10001:10001
 HEALTHCHECK --interval=15s --timeout=5s --start-period=45s --retries=3 \
@@ -54,7 +58,8 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends chromium-headless-shell \
     && rm -rf /var/lib/apt/lists/*
 COPY docker/agent_health.py /usr/local/bin/
-COPY --from=built /opt/tabfarm /opt/tabfarm
+COPY --from=packages /opt/tabfarm /opt/tabfarm
+COPY --from=project /out /
 USER 10001:10001
 HEALTHCHECK --interval=15s --timeout=5s --start-period=45s --retries=3 \
     CMD ["/opt/tabfarm/bin/python", "/usr/local/bin/agent_health.py"]

@@ -2,7 +2,7 @@
 #   docker build -f docker/farm.Dockerfile -t tabfarm/farm .
 ARG BASE=debian:bookworm-slim
 
-FROM ${BASE} AS built
+FROM ${BASE} AS packages
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates python3 python3-venv \
     && rm -rf /var/lib/apt/lists/*
@@ -14,13 +14,16 @@ RUN python3 -m venv /opt/build \
     && python3 -m venv --without-pip /opt/tabfarm \
     && /opt/build/bin/pip --python /opt/tabfarm/bin/python install --no-cache-dir \
         --require-hashes -r docker/runtime.lock
+
+# Only what is ours, at its place under /out: a change of it leaves the layers above alone.
+FROM packages AS project
 COPY pyproject.toml README.md LICENSE ./
 COPY farm farm
 COPY agent agent
 COPY overlay overlay
 RUN /opt/build/bin/pip wheel --no-build-isolation --no-deps -w /tmp/wheel . \
     && /opt/build/bin/pip --python /opt/tabfarm/bin/python install --no-index --no-deps \
-        /tmp/wheel/*.whl
+        --root /out /tmp/wheel/*.whl
 
 FROM ${BASE}
 RUN apt-get update \
@@ -29,7 +32,8 @@ RUN apt-get update \
     && useradd --uid 10001 --user-group --create-home farm \
     && install -d -m 0700 -o farm -g farm /data
 COPY docker/farm_health.py /usr/local/bin/
-COPY --from=built /opt/tabfarm /opt/tabfarm
+COPY --from=packages /opt/tabfarm /opt/tabfarm
+COPY --from=project /out /
 ENV PATH=/opt/tabfarm/bin:/usr/bin:/bin \
     PYTHONUNBUFFERED=1 \
     FARM_HOST=0.0.0.0 \

@@ -107,6 +107,9 @@ def _base() -> str:
     name = f"localhost/tabfarm-base:{SUITE}-{datetime.now(UTC):%Y-%m}"
     if _known(name):
         return name
+    # What was built on an older base is of no use any more.
+    _run(*_BUILDAH, "rm", "--all")
+    _run(*_BUILDAH, "rmi", "--all", "--force")
     sources = mirrors()
     root = _CACHE / "root"
     shutil.rmtree(root, ignore_errors=True)
