@@ -1,0 +1,177 @@
+"""The agent's link against farms that misbehave."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from agent import link as agent_link
+from agent.link import HttpUploads, WebSocketLink
+from agent.machine.events import Heard, LinkDown, LinkUp
+from agent.ports import LinkRefused, StaleAssignment, UploadRefused
+from farm.protocol import messages as wire
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+TOKEN = wire.Token(store_epoch=3, counter=14)
+
+
+@asynccontextmanager
+async def serving(method: str, path: str, handler: Handler) -> AsyncIterator[str]:
+    app = web.Application()
+    app.router.add_route(method, path, handler)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def dialling(url: str) -> AsyncIterator[tuple[WebSocketLink, list[object]]]:
+    told: list[object] = []
+    async with aiohttp.ClientSession() as session, asyncio.TaskGroup() as group:
+        link = WebSocketLink(session, url)
+        task = group.create_task(link.run(told.append))
+        yield link, told
+        task.cancel()
+
+
+async def until(condition: Callable[[], object], within_s: float = 10) -> None:
+    async with asyncio.timeout(within_s):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_token_that_is_not_accepted_ends_it(status: int) -> None:
+    async def refuse(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=status)
+
+    async with serving("GET", "/v1/agent", refuse) as url, aiohttp.ClientSession() as session:
+        with pytest.raises(LinkRefused):
+            await WebSocketLink(session, url).run(lambda _: None)
+
+
+async def test_a_farm_that_fails_or_hangs_up_is_dialled_again() -> None:
+    dials = 0
+
+    async def fail(request: web.Request) -> web.StreamResponse:
+        nonlocal dials
+        dials += 1
+        if dials == 1:
+            return web.Response(status=503)
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.close()
+        return socket
+
+    async with serving("GET", "/v1/agent", fail) as url, dialling(url) as (_, told):
+        await until(lambda: dials >= 3)
+        await until(lambda: told[:3] == [LinkUp(), LinkDown(), LinkUp()])
+
+
+async def test_nothing_is_sent_while_there_is_no_link() -> None:
+    async with aiohttp.ClientSession() as session:
+        await WebSocketLink(session, "http://127.0.0.1:1").send(wire.Bye())
+
+
+async def test_what_comes_is_told_in_order_and_what_means_nothing_is_not() -> None:
+    async def talk(request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        for text in ('{"op":"ping","nonce":"1"}', "x", '{"op":"?"}', '{"op":"ping","nonce":"2"}'):
+            await socket.send_str(text)
+        await socket.receive()
+        return socket
+
+    async with serving("GET", "/v1/agent", talk) as url, dialling(url) as (_, told):
+        await until(lambda: len(told) >= 3)
+        assert told[:3] == [LinkUp(), Heard(wire.Ping(nonce="1")), Heard(wire.Ping(nonce="2"))]
+
+
+async def test_a_farm_that_reads_nothing_does_not_hold_the_agent_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(agent_link, "_SEND_S", 0.05)
+    dials = 0
+
+    async def deaf(request: web.Request) -> web.StreamResponse:
+        nonlocal dials
+        dials += 1
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        if request.transport is not None:
+            request.transport.pause_reading()
+        await asyncio.sleep(30)
+        return socket
+
+    async with serving("GET", "/v1/agent", deaf) as url, dialling(url) as (link, told):
+        await until(lambda: LinkUp() in told)
+        large = wire.Error(detail="x" * 1_000_000)
+        async with asyncio.timeout(5):
+            while LinkDown() not in told:
+                await link.send(large)
+                await asyncio.sleep(0)
+        await until(lambda: dials >= 2)
+
+
+# Uploads
+
+
+async def test_a_file_goes_up_under_its_token(tmp_path: Path) -> None:
+    seen: list[tuple[str, str, bytes]] = []
+
+    async def keep(request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        seen.append((request.match_info["name"], request.headers["X-Tabfarm-Token"], body))
+        return web.json_response({"name": "kept.png"}, status=201)
+
+    path = tmp_path / "big"
+    path.write_bytes(b"y" * 600_000)
+    async with (
+        serving("PUT", "/v1/attempts/att/artifacts/{name}", keep) as url,
+        aiohttp.ClientSession() as session,
+    ):
+        uploads = HttpUploads(session, url)
+        assert await uploads.upload("att", TOKEN, "a b.png", b"x", "image/png") == "kept.png"
+        assert await uploads.upload("att", TOKEN, "c.png", path, "image/png") == "kept.png"
+    assert seen[0] == ("a b.png", "3.14", b"x")
+    assert len(seen[1][2]) == 600_000
+
+
+@pytest.mark.parametrize(
+    ("status", "raised"),
+    [
+        (409, StaleAssignment),
+        (404, StaleAssignment),
+        (403, StaleAssignment),
+        (413, UploadRefused),
+        (507, UploadRefused),
+        (500, UploadRefused),
+    ],
+)
+async def test_an_upload_that_is_not_taken_says_why(
+    monkeypatch: pytest.MonkeyPatch, status: int, raised: type[Exception]
+) -> None:
+    monkeypatch.setattr(agent_link, "_FIRST_WAIT_S", 0.001)
+    tries = 0
+
+    async def refuse(request: web.Request) -> web.StreamResponse:
+        nonlocal tries
+        tries += 1
+        await request.read()
+        return web.Response(status=status)
+
+    async with (
+        serving("PUT", "/v1/attempts/att/artifacts/{name}", refuse) as url,
+        aiohttp.ClientSession() as session,
+    ):
+        with pytest.raises(raised):
+            await HttpUploads(session, url).upload("att", TOKEN, "a", b"x", "text/plain")
+    assert tries == (5 if status == 500 else 1)
