@@ -113,6 +113,8 @@ class Farm:
         self.recorder = Recorder(ledger, self.live, self.feed, self.clock)
         self.jobs = JobService(ledger, self.dispatcher, self.feed, self.clock)
 
+        self.loop: asyncio.Task[None] | None = None
+
     def clock(self) -> Instant:
         return self.now
 
@@ -153,7 +155,7 @@ async def farm_on(directory: Path) -> AsyncIterator[Farm]:
     farm = Farm(database, ledger, await ledger.open())
     try:
         async with asyncio.TaskGroup() as group:
-            loop = group.create_task(farm.dispatcher.run())
+            loop = farm.loop = group.create_task(farm.dispatcher.run())
             await farm.dispatcher.ready()
             yield farm
             for client_id, (link, _) in list(farm.node._links.items()):

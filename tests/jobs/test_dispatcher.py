@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -507,3 +508,21 @@ async def test_a_closed_intake_starts_nothing(farm: Farm, agent: Agent) -> None:
     await asyncio.sleep(0.05)
     assert (await farm.job(job_id)).state is JobState.QUEUED
     assert agent.opened == 0
+
+
+async def test_what_was_taken_for_a_job_whose_task_never_began_is_given_back(
+    farm: Farm, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = farm.manager.begin
+
+    async def begin_and_stop(*args: Any, **options: Any) -> Any:
+        begun = await begin(*args, **options)
+        assert farm.loop is not None
+        farm.loop.cancel()
+        return begun
+
+    monkeypatch.setattr(farm.manager, "begin", begin_and_stop)
+    await farm.submit()
+    await until(lambda: farm.loop is not None and farm.loop.done())
+    (client,) = (await farm.registry.snapshot(now=farm.now)).clients
+    assert client.used_slots() == 0
