@@ -182,8 +182,8 @@ class AttemptRunner:
             sent = await handle.send(
                 attempt.command_id, wire.RunPlan(plan=plan), outlives_link=True
             )
-        except (ClientAbsentError, StaleAssignmentError) as error:
-            return lost(error.detail)
+        except (ClientAbsentError, StaleAssignmentError, StoreUnavailableError) as error:
+            return lost(error.detail)  # nothing was sent
         live.sent = True
         return await self._watch(sent, live, handle, spec)
 
@@ -343,7 +343,8 @@ async def _renew(handle: ContextHandle | None) -> None:
         return
     try:
         await handle.renew()
-    except StaleAssignmentError:
+    except (StaleAssignmentError, StoreUnavailableError):
         # The assignment has ended under the attempt: its agent is gone or has a new browser. What
-        # ends the attempt is its result or the word that it is lost, not this.
+        # ends the attempt is its result or the word that it is lost, not this; nor is a store that
+        # is away, as the next time comes well before the assignment's end.
         return
