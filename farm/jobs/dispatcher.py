@@ -111,7 +111,8 @@ class JobDispatcher:
     ) -> None:
         """Compare what an agent says it still has with what the farm believes it has.
 
-        Called at each `hello`, before the agent can be sent anything new; `send` answers it.
+        Called at each `hello`, in the same turn of the loop in which its link becomes the one in
+        use: what was sent before and is not listed never arrived. `send` answers it.
         """
         listed = {entry.attempt_id for entry in running}
         for live in self._live.of_client(client_id):
