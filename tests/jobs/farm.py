@@ -71,7 +71,13 @@ class FlakyDatabase(SqliteDatabase):
 class Farm:
     """One life of a coordinator over a ledger's file."""
 
-    def __init__(self, database: FlakyDatabase, ledger: SqlLedger, store_epoch: int) -> None:
+    def __init__(
+        self,
+        database: FlakyDatabase,
+        ledger: SqlLedger,
+        store_epoch: int,
+        renew_interval_s: float,
+    ) -> None:
         self.now = Instant(1_000_000.0 + 10_000 * store_epoch)
         self.database, self.ledger = database, ledger
         self.registry = MemoryRegistry(store_epoch=store_epoch, presence_window_s=WINDOW_S)
@@ -93,7 +99,7 @@ class Farm:
             new_id=random_id,
             rules=AttemptRules(
                 egress=Egress(),
-                renew_interval_s=0.02,
+                renew_interval_s=renew_interval_s,
                 retry_initial_s=4.0,
                 retry_max_s=60.0,
                 max_free_losses=2,
@@ -148,11 +154,11 @@ class Farm:
 
 
 @asynccontextmanager
-async def farm_on(directory: Path) -> AsyncIterator[Farm]:
+async def farm_on(directory: Path, *, renew_interval_s: float = 0.02) -> AsyncIterator[Farm]:
     """Run a coordinator; leaving ends it as a kill would, with nothing said to agents."""
     database = FlakyDatabase(directory / "farm.db")
     ledger = SqlLedger(database)
-    farm = Farm(database, ledger, await ledger.open())
+    farm = Farm(database, ledger, await ledger.open(), renew_interval_s)
     try:
         async with asyncio.TaskGroup() as group:
             loop = farm.loop = group.create_task(farm.dispatcher.run())

@@ -65,7 +65,7 @@ class Desk:
         )
 
 
-async def make_desk(strategy: object = None, provision_timeout_s: float = 5.0) -> Desk:
+async def make_desk(strategy: object = None, provision_timeout_s: float = 30.0) -> Desk:
     registry = MemoryRegistry(store_epoch=1, presence_window_s=WINDOW_S)
     node, sent = AppNode(), []
     client = await registered(registry)
@@ -199,7 +199,7 @@ async def _taken_by_another(desk: Desk) -> None:
 async def test_what_was_reserved_is_given_back_where_nothing_comes_of_it(
     desk: Desk, story: Story, reason: Reason
 ) -> None:
-    async with asyncio.TaskGroup() as group:
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
         task = group.create_task(desk.manager.try_acquire(request()))
         await turns(lambda: desk.commands(wire.OpenWindow))
         await story(desk)
