@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from playwright.async_api import Error as PlaywrightError
 
 from agent.ports import StaleAssignment, UploadRefused
-from agent.steps.failures import message_of
+from agent.steps.failures import message_of, still_changing
 from agent.steps.stage import Attempt
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.messages import Notice
@@ -15,6 +15,7 @@ TAKE_S = 2.0
 """How long each of the two may take to be taken."""
 STORE_S = 5.0
 """How long each may take to be stored."""
+_AGAIN_S = 0.05
 _NOTHING_TO_SEE = frozenset(
     {Reason.PAGE_CRASHED, Reason.PAGE_CLOSED, Reason.BROWSER_LOST, Reason.STALE_ASSIGNMENT}
 )
@@ -43,7 +44,14 @@ async def capture(attempt: Attempt, failure: Failure) -> None:
 
 
 async def _markup(attempt: Attempt) -> bytes:
-    return (await attempt.page.content()).encode("utf-8", "replace")
+    """Return the markup, as soon as the browser's own page of a failed navigation is there."""
+    while True:
+        try:
+            return (await attempt.page.content()).encode("utf-8", "replace")
+        except PlaywrightError as error:
+            if not still_changing(error):
+                raise
+        await asyncio.sleep(_AGAIN_S)
 
 
 async def _one(

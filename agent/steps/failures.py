@@ -28,6 +28,7 @@ _INVALID = re.compile(
     r"|Role must not be empty"
 )
 _NAVIGATED = re.compile(r"Execution context was destroyed|Frame was detached|frame was detached")
+_CHANGING = re.compile(r"the page is navigating and changing the content")
 _VALUE = re.compile(
     r"Malformed value|Cannot type text into|cannot be filled|Element is not a|Not a checkbox"
     r"|Unknown key|Unknown paper format|Cannot uncheck radio"
@@ -98,6 +99,11 @@ def nothing_was_done(error: PlaywrightError | StepFailed) -> bool:
 def navigated_away(error: PlaywrightError) -> bool:
     """Tell whether a call was lost because the page went elsewhere meanwhile."""
     return _NAVIGATED.search(error.message) is not None
+
+
+def still_changing(error: PlaywrightError) -> bool:
+    """Tell whether the page could not be read only because another one is taking its place."""
+    return _CHANGING.search(error.message) is not None
 
 
 def failed(error: PlaywrightError, *, selector: str | None = None, waited: str = "") -> StepFailed:
