@@ -1,0 +1,73 @@
+"""What one job leaves for the next: everything in a kept window, nothing in a clean one."""
+
+import json
+from typing import Any
+
+import pytest
+
+from farm.sdk import FarmClient
+from tests.e2e.faults.place import Place
+from tests.e2e.faults.watching import once, ran
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+NOTHING = {
+    "cookies": "",
+    "local": 0,
+    "session": 0,
+    "databases": 0,
+    "caches": 0,
+    "workers": 0,
+    "name": "",
+}
+
+
+async def traces(client: FarmClient, place: Place, **browser: object) -> dict[str, Any]:
+    """Visit the page that says what it finds, and then leaves all it can."""
+    steps = (
+        {"goto": f"{place.url}/traces"},
+        {"wait_for": "#out"},
+        {"extract": {"fields": {"out": {"selector": "#out", "required": True}}}},
+    )
+    done = await ran(client, once("traces", *steps, browser=browser))
+    assert done.state == "succeeded", done.failure
+    (item,) = [item async for item in client.items(done.id)]
+    said: dict[str, Any] = json.loads(item["out"])
+    assert "error" not in said
+    return said
+
+
+async def test_a_clean_window_shows_nothing_of_the_job_before(
+    client: FarmClient, place: Place
+) -> None:
+    first = await traces(client, place)
+    second = await traces(client, place)
+    assert NOTHING.items() <= first["before"].items()
+    # The page did leave something each time, so that there was something to be seen.
+    assert first["after"]["cookies"] == "left=behind"
+    assert all(first["after"][key] != value for key, value in NOTHING.items())
+    assert first["after"]["history"] > first["before"]["history"]
+    assert second["before"] == first["before"]
+    assert place.hits["GET /cached.js"] == 2
+
+
+async def test_a_kept_window_has_what_the_job_before_it_left(
+    client: FarmClient, place: Place
+) -> None:
+    # A viewport of its own makes it a window of this test's own.
+    kept = {"context": "reuse", "viewport": {"width": 801, "height": 601}}
+    await traces(client, place, **kept)
+    second = await traces(client, place, **kept)
+    assert second["before"]["cookies"] == "left=behind"
+    assert second["before"]["local"] == 1
+    assert second["before"]["databases"] == 1
+    # And it is kept from those that ask for a clean one.
+    assert NOTHING.items() <= (await traces(client, place))["before"].items()
+
+
+async def test_a_clean_window_has_the_permissions_of_a_new_browser(
+    client: FarmClient, place: Place
+) -> None:
+    first = (await traces(client, place))["before"]
+    assert first["geolocation"] in ("denied", "prompt")
+    assert first["notifications"] in ("denied", "prompt")
