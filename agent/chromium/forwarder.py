@@ -8,6 +8,7 @@ connection, so that no second request can ride on the first one's permission; ev
 
 import asyncio
 import contextlib
+import ipaddress
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Sequence
@@ -44,7 +45,9 @@ class _Refused(Exception):  # noqa: N818 - ends one exchange, by an answer of ou
 
 
 async def system_resolver(host: str, port: int) -> Sequence[str]:
-    """Resolve by the operating system."""
+    """Resolve by the operating system; an address stands for itself, and takes no thread."""
+    with contextlib.suppress(ValueError):
+        return [str(ipaddress.ip_address(host))]
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
@@ -162,8 +165,7 @@ class Forwarder:
         raise _Refused(f"cannot connect to {request.host}: {reason}", unreachable=True)
 
     async def _permitted(self, host: str, port: int) -> Sequence[str]:
-        policy = self._policy
-        if (reason := policy.refuses_name(host)) is not None:
+        if (reason := self._policy.refuses_name(host)) is not None:
             raise _Refused(reason)
         try:
             async with asyncio.timeout(_RESOLVE_TIMEOUT_S):
@@ -171,7 +173,8 @@ class Forwarder:
         except (OSError, UnicodeError, TimeoutError) as error:
             reason = f"cannot resolve {host}: {str(error) or 'no answer in time'}"
             raise _Refused(reason, unreachable=True) from error
-        reasons = {address: policy.refuses(host, port, address) for address in addresses}
+        # The policy of now: another attempt may have begun while the name was looked up.
+        reasons = {a: self._policy.refuses(host, port, a) for a in addresses}
         permitted = [address for address, reason in reasons.items() if reason is None]
         if permitted:
             return permitted

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from agent.chromium.egress import Policy
-from agent.chromium.forwarder import Forwarder
+from agent.chromium.forwarder import Forwarder, system_resolver
 from agent.ports import Denied
 from farm.protocol.plan import Egress
 
@@ -313,3 +313,35 @@ async def test_closing_ends_an_exchange_that_waits_for_a_name() -> None:
         with pytest.raises(ConnectionError):
             await reader.readexactly(1)
     writer.close()
+
+
+async def test_a_name_looked_up_under_one_policy_is_judged_by_the_next() -> None:
+    upstream, asked, answered = Upstream(OK), asyncio.Event(), asyncio.Event()
+    told: asyncio.Queue[Denied] = asyncio.Queue()
+
+    async def slow(host: str, port: int) -> list[str]:
+        asked.set()
+        await answered.wait()
+        return ["127.0.0.1"]
+
+    forwarder = await Forwarder(told.put_nowait, resolver=slow).start()
+    async with listening(upstream.handle) as port:
+        forwarder.apply(Policy.of(Egress(allow=("shop.test",))))
+        host, own = forwarder.address.removeprefix("http://").split(":")
+        _, writer = await asyncio.open_connection(host, int(own))
+        writer.write(f"GET http://shop.test:{port}/ HTTP/1.1\r\n\r\n".encode())
+        async with asyncio.timeout(5):
+            await asked.wait()
+        forwarder.apply(Policy())
+        answered.set()
+        async with asyncio.timeout(5):
+            denied = await told.get()
+        await forwarder.close()
+        writer.close()
+    assert "egress.allow" in denied.reason
+    assert not upstream.heads
+
+
+@pytest.mark.parametrize(("host", "found"), [("127.0.0.1", "127.0.0.1"), ("::1", "::1")])
+async def test_an_address_is_its_own_resolution(host: str, found: str) -> None:
+    assert await system_resolver(host, 80) == [found]
