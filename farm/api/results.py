@@ -68,7 +68,7 @@ async def _attempt(request: web.Request, job: Job) -> tuple[int | None, bool]:
         return None, False
     if text == "all":
         return None, True
-    if not text.isascii() or not text.isdigit():
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise InvalidInputError(f"attempt is a number or 'all', not {text!r}", parameter="attempt")
     attempts = await deps_of(request).ledger.attempts(job.job_id)
     if all(attempt.number != int(text) for attempt in attempts):

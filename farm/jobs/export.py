@@ -21,8 +21,8 @@ T = TypeVar("T")
 _BATCH_BYTES = 64 * 1024
 _SPOOL_BYTES = 8 * 1024 * 1024
 """A result larger than this waits on disk while its columns are found."""
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What makes a spreadsheet take a cell for a formula (OWASP, CSV injection)."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What makes a spreadsheet take a cell for a formula (OWASP, CSV injection), full width too."""
 _PLAIN_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 

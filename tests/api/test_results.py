@@ -60,6 +60,7 @@ async def test_every_attempts_items_carry_their_attempt(stack: Stack) -> None:
     ]
     assert (await get(stack, f"{path}?attempt=3"))[0] == 404
     assert (await get(stack, f"{path}?attempt=x"))[0] == 422
+    assert (await get(stack, f"{path}?attempt={'9' * 5000}"))[0] == 422
     assert (await get(stack, f"{path}?format=xml"))[0] == 422
 
 

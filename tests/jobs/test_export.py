@@ -43,7 +43,7 @@ async def test_values_are_written_as_json_has_them_and_null_is_empty() -> None:
     assert (await as_csv(record))[1] == ["true", "", "-5", "1.5", "", 'ü,\n"q"']
 
 
-@pytest.mark.parametrize("start", list("=+-@\t\r\n"))
+@pytest.mark.parametrize("start", list("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"))
 async def test_a_text_that_a_spreadsheet_would_run_is_quoted(start: str) -> None:
     assert (await as_csv({"a": f"{start}1+1"}))[1] == [f"'{start}1+1"]
 
