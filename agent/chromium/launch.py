@@ -95,8 +95,13 @@ class Life:
         )
         self._browser = browser
         pid = await browser_pid(browser)
-        self._driver.remember_group(os.getpgid(pid))
+        started_by = os.getpgid(pid)
+        self._driver.remember_group(started_by)
         self._watch(pid, "the browser's process has ended")
+        if started_by != pid:
+            # A script, such as Debian's: when it ends, Playwright answers nothing any more, and
+            # the browser would live on.
+            self._watch(started_by, "the browser's script has ended")
         if self._driver.pid is not None:
             # Playwright goes on saying is_connected() when its driver has died.
             self._watch(self._driver.pid, "the browser's driver has ended")
