@@ -90,11 +90,11 @@ async def resolve_job(request: web.Request) -> web.Response:
 
 
 async def _job_at_rest(request: web.Request, deps: Deps, wait_s: float) -> Job:
-    """Read a job, and again on every change until it is at rest or the time is over (P7)."""
+    """Read a job, and again on every change of state until it is at rest or time is over (P7)."""
     namespace: Namespace = namespace_of(request)
     loop = asyncio.get_running_loop()
     until = loop.time() + wait_s
-    with deps.feed.subscribe(_id(request)) as watcher:
+    with deps.feed.subscribe(_id(request), states_only=True) as watcher:
         while True:
             generation = watcher.generation()
             job = await deps.ledger.job(namespace, _id(request))

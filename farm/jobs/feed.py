@@ -6,9 +6,10 @@ from contextlib import contextmanager
 
 
 class Subscription:
-    """One watcher of one job."""
+    """One watcher of one job, or only of the states it goes through."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, states_only: bool) -> None:
+        self.states_only = states_only
         self._generation = 0
         self._stirred = asyncio.Event()
 
@@ -49,15 +50,16 @@ class JobFeed:
         """The farm is stopping; watchers end."""
         return self._closed
 
-    def publish(self, job_id: str) -> None:
-        """Something of this job has changed in the ledger."""
+    def publish(self, job_id: str, *, same_state: bool = False) -> None:
+        """Something of this job has changed in the ledger; its state too, unless said otherwise."""
         for watcher in self._watchers.get(job_id, ()):
-            watcher.stir()
+            if not (same_state and watcher.states_only):
+                watcher.stir()
 
     @contextmanager
-    def subscribe(self, job_id: str) -> Iterator[Subscription]:
+    def subscribe(self, job_id: str, *, states_only: bool = False) -> Iterator[Subscription]:
         """Watch a job for as long as the block lasts."""
-        watcher = Subscription()
+        watcher = Subscription(states_only=states_only)
         self._watchers.setdefault(job_id, set()).add(watcher)
         try:
             yield watcher
