@@ -447,10 +447,19 @@ async def test_a_waiter_wakes_at_a_change_and_at_one_that_came_before_it_waited(
         await registry.changed_since(generation)
     before = registry.generation()
     await reported(registry, "T1", client=client)
-    held = await assigned(registry)
+    assert registry.generation() > before
+
+
+async def test_what_gives_room_back_wakes_and_what_takes_it_does_not(registry: Registry) -> None:
+    await reported(registry, "T1", client=await registered(registry))
     between = registry.generation()
-    assert between > before
+    held = await assigned(registry)
     await registry.renew(A, T1, held.token, now=T0, timeout_s=9)
+    epoch = await registry.reserve_window(A, identity=None, now=T0)
+    assert isinstance(epoch, int)
     assert registry.generation() == between
+    await registry.cancel_window(A, epoch=epoch, identity=None)
+    assert registry.generation() > between
+    between = registry.generation()
     await registry.release(A, T1, held.token)
     assert registry.generation() > between

@@ -1,0 +1,88 @@
+"""Who is there."""
+
+from dataclasses import replace
+
+from farm.core.model import Assignment, Client, ClientId, Instant, LinkId, Token
+from farm.core.reservation import Denial
+from farm.stores.memory.clients import MemoryClients
+
+
+class MemoryConnections(MemoryClients):
+    """The `ConnectionRegistry` port."""
+
+    def __init__(self, *, store_epoch: int, presence_window_s: float) -> None:
+        super().__init__(store_epoch=store_epoch, presence_window_s=presence_window_s)
+        self._epoch_names: dict[ClientId, str] = {}
+        self._last_epochs: dict[ClientId, int] = {}
+
+    async def register(
+        self, client: Client, *, epoch_name: str, highest_token: Token | None, now: Instant
+    ) -> Client | Denial:
+        """See `ConnectionRegistry.register`."""
+        known = self._clients.get(client.client_id)
+        if known is not None and self._is_held_by_another(known, client, now):
+            return Denial.IN_USE
+        if known is not None and self._epoch_names[client.client_id] == epoch_name:
+            kept = replace(
+                known,
+                link=client.link,
+                instance=client.instance,
+                namespaces=client.namespaces,
+                metadata=client.metadata,
+                capacity=client.capacity,
+                browser=client.browser,
+                draining=client.draining,
+                seen_at=now,
+            )
+        else:
+            kept = replace(client, epoch=self._next_epoch(client.client_id), seen_at=now)
+            self._epoch_names[client.client_id] = epoch_name
+        self._reports[client.client_id] = 0
+        self._raise_token(client.client_id, highest_token)
+        self._put(kept)
+        return kept
+
+    def _is_held_by_another(self, known: Client, client: Client, now: Instant) -> bool:
+        if known.instance == client.instance:
+            return False
+        present = known.link is not None and now - known.seen_at <= self._window_s
+        # One that is away may still be running what it holds, until it is removed as gone.
+        return present or bool(known.assignments)
+
+    def _next_epoch(self, client_id: ClientId) -> int:
+        self._last_epochs[client_id] = self._last_epochs.get(client_id, 0) + 1
+        return self._last_epochs[client_id]
+
+    async def heard(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:
+        """See `ConnectionRegistry.heard`."""
+        client = self._clients.get(client_id)
+        if client is None or client.link != link:
+            return False
+        was_present = now - client.seen_at <= self._window_s
+        self._clients[client_id] = replace(client, seen_at=now)
+        if not was_present:
+            self.changed()
+        return True
+
+    async def set_draining(self, client_id: ClientId) -> None:
+        """See `ConnectionRegistry.set_draining`."""
+        if client := self._clients.get(client_id):
+            self._put(replace(client, draining=True))
+
+    async def unlink(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:
+        """See `ConnectionRegistry.unlink`."""
+        client = self._clients.get(client_id)
+        if client is None or client.link != link:
+            return False
+        self._put(replace(client, link=None))
+        return True
+
+    async def remove(self, client_id: ClientId, *, epoch: int) -> tuple[Assignment, ...]:
+        """See `ConnectionRegistry.remove`."""
+        client = self._clients.get(client_id)
+        if client is None or client.epoch != epoch:
+            return ()
+        del self._clients[client_id]
+        del self._epoch_names[client_id]
+        self.changed()
+        return tuple(client.assignments.values())

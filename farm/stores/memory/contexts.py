@@ -1,0 +1,160 @@
+"""What agents have, and which task holds which of it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from farm.core import reservation
+from farm.core.model import (
+    Assignment,
+    Client,
+    ClientId,
+    Context,
+    ContextId,
+    Instant,
+    LinkId,
+    Request,
+    Snapshot,
+    Token,
+    Window,
+)
+from farm.core.reservation import Denial
+from farm.stores.memory.clients import MemoryClients
+
+
+class MemoryContexts(MemoryClients):
+    """The `ContextRegistry` port."""
+
+    async def snapshot(self, *, now: Instant) -> Snapshot:
+        """See `ContextRegistry.snapshot`."""
+        return Snapshot(
+            taken_at=now,
+            clients=tuple(client for _, client in sorted(self._clients.items())),
+            presence_window_s=self._window_s,
+        )
+
+    async def report(
+        self,
+        client_id: ClientId,
+        link: LinkId,
+        *,
+        epoch: int,
+        number: int,
+        windows: Sequence[Window],
+        contexts: Sequence[Context],
+        now: Instant,
+    ) -> tuple[Assignment, ...] | Denial:
+        """See `ContextRegistry.report`."""
+        client = self._clients.get(client_id)
+        if client is None or client.link != link or client.epoch != epoch:
+            return Denial.STALE
+        if number <= self._reports[client_id]:
+            return Denial.STALE
+        self._reports[client_id] = number
+        there = {context.context_id: context for context in contexts}
+        gone = tuple(a for key, a in client.assignments.items() if key not in there)
+        self._put(
+            replace(
+                client,
+                seen_at=now,
+                windows={window.window_id: window for window in windows},
+                contexts=there,
+                assignments={k: a for k, a in client.assignments.items() if k in there},
+            )
+        )
+        return gone
+
+    async def assign(
+        self,
+        request: Request,
+        client_id: ClientId,
+        context_id: ContextId,
+        *,
+        now: Instant,
+        timeout_s: float,
+    ) -> Assignment | Denial:
+        """See `ContextRegistry.assign`."""
+        client = self._clients.get(client_id)
+        denial = reservation.deny_assign(
+            request, client, context_id, now=now, window_s=self._window_s
+        )
+        if denial is not None or client is None:
+            return denial or Denial.GONE
+        return self._hold(client, request, context_id, now=now, timeout_s=timeout_s)
+
+    async def restore(self, assignment: Assignment) -> bool:
+        """See `ContextRegistry.restore`."""
+        client = self._clients.get(assignment.client_id)
+        if client is None or assignment.context_id in client.assignments:
+            return False
+        held = replace(assignment, epoch=client.epoch)
+        context = Context(context_id=assignment.context_id)
+        self._put(
+            replace(
+                client,
+                contexts={assignment.context_id: context, **client.contexts},
+                assignments={**client.assignments, assignment.context_id: held},
+            )
+        )
+        self._raise_token(assignment.client_id, assignment.token)
+        return True
+
+    async def renew(
+        self,
+        client_id: ClientId,
+        context_id: ContextId,
+        token: Token,
+        *,
+        now: Instant,
+        timeout_s: float,
+    ) -> Assignment | None:
+        """See `ContextRegistry.renew`."""
+        client = self._clients.get(client_id)
+        held = self._held(client, context_id, token)
+        if client is None or held is None:
+            return None
+        renewed = replace(held, renewed_at=now, expires_at=Instant(now + timeout_s))
+        # Nobody waits for a renewal, so it wakes nobody.
+        self._clients[client_id] = replace(
+            client, assignments={**client.assignments, context_id: renewed}
+        )
+        return renewed
+
+    async def holds(self, client_id: ClientId, context_id: ContextId, token: Token) -> bool:
+        """See `ContextRegistry.holds`."""
+        return self._held(self._clients.get(client_id), context_id, token) is not None
+
+    async def release(self, client_id: ClientId, context_id: ContextId, token: Token) -> bool:
+        """See `ContextRegistry.release`."""
+        client = self._clients.get(client_id)
+        held = self._held(client, context_id, token)
+        if client is None or held is None:
+            return False
+        self._put(_released(client, [held]))
+        return True
+
+    async def release_expired(self, *, now: Instant) -> tuple[Assignment, ...]:
+        """See `ContextRegistry.release_expired`."""
+        ended: list[Assignment] = []
+        for client in list(self._clients.values()):
+            over = [a for a in client.assignments.values() if a.expires_at <= now]
+            if over:
+                self._put(_released(client, over))
+                ended += over
+        return tuple(ended)
+
+    @staticmethod
+    def _held(client: Client | None, context_id: ContextId, token: Token) -> Assignment | None:
+        held = client.assignments.get(context_id) if client is not None else None
+        return held if held is not None and held.token == token else None
+
+
+def _released(client: Client, ended: Sequence[Assignment]) -> Client:
+    """End assignments; their contexts are dirty until the agent reports them clean (P9)."""
+    keys = {assignment.context_id for assignment in ended}
+    return replace(
+        client,
+        assignments={k: a for k, a in client.assignments.items() if k not in keys},
+        contexts={
+            k: replace(c, clean=False) if k in keys else c for k, c in client.contexts.items()
+        },
+    )
