@@ -11,6 +11,7 @@ from aiohttp import WSMsgType, web
 from pydantic import ValidationError
 
 from farm.api import convert
+from farm.api.request_state import Principal
 from farm.clock import Clock
 from farm.core.model import ClientId, ContextId, LinkId
 from farm.core.reservation import Denial
@@ -68,7 +69,7 @@ class AgentLinks:
         """Note which token an agent has come with."""
         self._owners[client_id] = token_id
 
-    async def serve(self, request: web.Request, token_id: str) -> web.WebSocketResponse:
+    async def serve(self, request: web.Request, bearer: Principal) -> web.WebSocketResponse:
         """Run one link until either side ends it."""
         socket = web.WebSocketResponse(
             max_msg_size=self.rules.max_frame_bytes,
@@ -78,7 +79,7 @@ class AgentLinks:
             heartbeat=self.rules.window_s,
         )
         await socket.prepare(request)
-        link = AgentLink(self, socket, token_id)
+        link = AgentLink(self, socket, bearer)
         self._links.add(link)
         try:
             await link.run()
@@ -95,10 +96,10 @@ class AgentLinks:
 class AgentLink:
     """One connection of one agent: a reader and a writer in one task group."""
 
-    def __init__(self, links: AgentLinks, socket: web.WebSocketResponse, token_id: str) -> None:
+    def __init__(self, links: AgentLinks, socket: web.WebSocketResponse, bearer: Principal) -> None:
         self._links = links
         self._socket = socket
-        self._token_id = token_id
+        self._bearer = bearer
         self._id = LinkId(secrets.token_hex(8))
         self._client_id: ClientId | None = None
         self._outbox: asyncio.Queue[wire.ToAgent] = asyncio.Queue(_SEND_QUEUE)
@@ -208,6 +209,10 @@ class AgentLink:
             spoken = f"{_SUPPORTED.start} to {_SUPPORTED.stop - 1}"
             await self._refuse("protocol", f"this farm speaks {spoken}", retry=False)
             return
+        if set(hello.namespaces) != {self._bearer.namespace}:
+            allowed = f"its token is for namespace {self._bearer.namespace!r} alone"
+            await self._refuse("namespace", allowed, retry=False)
+            return
         if self._client_id not in (None, hello.client_id):
             raise _CutOffError("one link is for one agent")
         now = links.clock()
@@ -224,7 +229,7 @@ class AgentLink:
             return
         client_id = registered.client_id
         self._client_id = client_id
-        links.may_use(self._token_id, client_id)
+        links.may_use(self._bearer.token_id, client_id)
         await self.send(
             wire.Welcome(
                 epoch_number=registered.epoch,

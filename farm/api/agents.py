@@ -6,17 +6,18 @@ from http import HTTPStatus
 from aiohttp import web
 
 from farm.api.deps import principal_of
+from farm.api.request_state import Principal
 from farm.api.routes import Access, Answer, Route
 
-Serve = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
-"""(request, token_id) -> the socket, once it has ended."""
+Serve = Callable[[web.Request, Principal], Awaitable[web.StreamResponse]]
+"""(request, who dials) -> the socket, once it has ended."""
 
 
 def agent_route(serve: Serve) -> Route:
     """Return the route agents dial, for `build_app(more_routes=...)`."""
 
     async def agent_link(request: web.Request) -> web.StreamResponse:
-        return await serve(request, principal_of(request).token_id)
+        return await serve(request, principal_of(request))
 
     return Route(
         method="GET",

@@ -15,6 +15,7 @@ from farm.api.app import build_app
 from farm.api.auth import TokenBook
 from farm.api.deps import Deps
 from farm.api.readiness import Readiness
+from farm.api.request_state import Principal
 from farm.clock import system_clock
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
@@ -176,10 +177,10 @@ class Probe:
         return self.reason
 
 
-async def _serve_agent(request: web.Request, token_id: str) -> web.StreamResponse:
+async def _serve_agent(request: web.Request, bearer: Principal) -> web.StreamResponse:
     socket = web.WebSocketResponse()
     await socket.prepare(request)
-    await socket.send_str(token_id)
+    await socket.send_str(bearer.token_id)
     await socket.close()
     return socket
 

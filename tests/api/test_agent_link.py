@@ -15,8 +15,9 @@ from agent.link import WebSocketLink
 from agent.machine.events import Heard, LinkDown, LinkUp
 from agent.ports import LinkRefused
 from farm.api.agent_link import AgentLinks, LinkRules
+from farm.api.request_state import Principal
 from farm.core.job_states import JobState
-from farm.core.model import ClientId
+from farm.core.model import ClientId, Namespace
 from farm.manager.delivery import command
 from farm.protocol import messages as wire
 from tests.jobs.farm import WINDOW_S, Farm, farm_on, until
@@ -34,6 +35,9 @@ class Served:
     url: str
 
 
+BEARER = Principal(token_id="token-1", scope="agent", namespace=Namespace("default"))
+
+
 @asynccontextmanager
 async def serving(directory: Path, port: int = 0) -> AsyncIterator[Served]:
     async with farm_on(directory) as farm:
@@ -49,7 +53,7 @@ async def serving(directory: Path, port: int = 0) -> AsyncIterator[Served]:
         async def agent(request: web.Request) -> web.StreamResponse:
             if request.headers.get("Authorization") != "Bearer good":
                 raise web.HTTPUnauthorized
-            return await links.serve(request, "token-1")
+            return await links.serve(request, BEARER)
 
         app = web.Application()
         app.router.add_get("/v1/agent", agent)
@@ -161,6 +165,17 @@ async def test_a_protocol_that_is_not_spoken_is_refused_for_good(
     await agent.hello(protocol=99)
     await until(lambda: agent.heard(wire.Refused))
     assert not agent.heard(wire.Refused)[0].retry
+
+
+async def test_an_agent_gets_no_work_of_a_namespace_its_token_is_not_for(
+    served: Served, agent: Dialled
+) -> None:
+    await until(lambda: agent.count(LinkUp))
+    await agent.hello(namespaces=("default", "other"))
+    await until(lambda: agent.heard(wire.Refused))
+    refused = agent.heard(wire.Refused)[0]
+    assert (refused.reason, refused.retry) == ("namespace", False)
+    assert not agent.heard(wire.Welcome)
 
 
 @pytest.mark.parametrize(
