@@ -188,6 +188,8 @@ class Machine:
                 return [ev.OpenWindow(command.command_id, tab.window_id, tab.context_id, options)]
             case wire.OpenTab(window_id=window_id):
                 return self._open_tab(command, window_id)
+            case wire.CreateFlow():
+                return [_refusal(command, "not_understood", "this agent has windows, not flows")]
             case wire.RunPlan():
                 return self._run(command, command.body, now)
 

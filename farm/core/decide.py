@@ -1,11 +1,10 @@
-"""Eligibility and placement as one pure function over a snapshot (P3, P6).
+"""Eligibility and placement as pure functions over a snapshot (P3, P6).
 
 A success looks only at what it needs; reasons are built only where nothing would do.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from farm.core.eligibility import Reason, reject_client, reject_context
 from farm.core.model import (
@@ -14,35 +13,30 @@ from farm.core.model import (
     ClientType,
     Context,
     ContextId,
-    Owner,
     Request,
     Snapshot,
-    WindowId,
 )
+from farm.core.placement import MUST_CREATE, Means
+from farm.core.sites import Need, Site, in_order, site_on, tabs_in
 
-
-class Need(StrEnum):
-    """What has to be created for a request."""
-
-    TAB = "tab"
-    WINDOW = "window"
+ContextKey = tuple[ClientId, ContextId]
+_EVERYTHING = Means()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """An idle context that will do."""
+    """An idle context that will do, with what a strategy may look at. Told apart by its ids."""
 
     client_id: ClientId
     context_id: ContextId
+    request: Request = field(compare=False, repr=False)
+    client: Client = field(compare=False, repr=False)
+    context: Context = field(compare=False, repr=False)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
-    """A client on which a context may be created."""
-
-    client_id: ClientId
-    need: Need
-    window_id: WindowId | None = None
+    @property
+    def key(self) -> ContextKey:
+        """The ids, in the order in which candidates are sorted."""
+        return self.client_id, self.context_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +47,7 @@ class Verdict:
     """
 
     clients: Mapping[ClientId, Reason]
-    contexts: Mapping[tuple[ClientId, ContextId], Reason]
+    contexts: Mapping[ContextKey, Reason]
 
     @property
     def reason(self) -> Reason | None:
@@ -73,7 +67,18 @@ _NEAREST: tuple[Reason, ...] = (
     Reason.AT_CAPACITY,
     Reason.NO_WINDOW_FREE,
     Reason.NO_TAB_FREE,
+    Reason.NO_FLOW_FREE,
+    Reason.WINDOW_SHARED,
+    Reason.WINDOW_DEDICATED,
     Reason.IDENTITY_ELSEWHERE,
+    Reason.NO_SUCH_WINDOW,
+    Reason.OTHER_IDENTITY,
+    Reason.OTHER_OPTIONS,
+    Reason.IDENTITY_NOT_NAMED,
+    Reason.NOT_PROVISIONING_OWNER,
+    Reason.NO_APP_NODE,
+    Reason.NO_BROWSER_WINDOW_REGISTRY,
+    Reason.NO_FLOW_REGISTRY,
     Reason.CREATION_NOT_PERMITTED,
     Reason.CANNOT_PROVISION_TYPE,
     Reason.CAPACITY_UNANNOUNCED,
@@ -91,7 +96,20 @@ _REMEDY: Mapping[Reason | None, str] = {
     Reason.AT_CAPACITY: "All slots are busy: wait, or add agents.",
     Reason.NO_WINDOW_FREE: "All windows are in use: wait, or raise AGENT_MAX_WINDOWS.",
     Reason.NO_TAB_FREE: "The identity's window is full: wait, or raise AGENT_MAX_TABS_PER_WINDOW.",
+    Reason.NO_FLOW_FREE: "The agent has as many flows as it may: wait, or raise its limit.",
+    Reason.WINDOW_SHARED: "Others have a tab in the window: wait until they have left.",
+    Reason.WINDOW_DEDICATED: "The window is held by one task alone: wait for it.",
     Reason.IDENTITY_ELSEWHERE: "Another agent holds this identity's window: wait for it.",
+    Reason.NO_SUCH_WINDOW: "There is no such window; a mode that opens one would do.",
+    Reason.OTHER_IDENTITY: "The window named is of another identity: name that too.",
+    Reason.OTHER_OPTIONS: "The identity's window was opened with other options: ask for those.",
+    Reason.IDENTITY_NOT_NAMED: "A new tab shares its window's identity: name that identity.",
+    Reason.NOT_PROVISIONING_OWNER: "Another coordinator creates here: ask that one, or wait.",
+    Reason.NO_APP_NODE: "The manager has no app_node to create with: construct it with one.",
+    Reason.NO_BROWSER_WINDOW_REGISTRY: (
+        "The manager has no browser_window_registry to create with: construct it with one."
+    ),
+    Reason.NO_FLOW_REGISTRY: "The manager's registries reserve no flows: use one that does.",
     Reason.CREATION_NOT_PERMITTED: "Nothing is idle and the request does not allow creation.",
     Reason.CANNOT_PROVISION_TYPE: "Contexts of this type can't be created: connect an idle one.",
     Reason.CAPACITY_UNANNOUNCED: "The agent has not said how much it takes: set AGENT_SLOTS.",
@@ -103,48 +121,67 @@ _REMEDY: Mapping[Reason | None, str] = {
 }
 
 
+def each_candidate(request: Request, snapshot: Snapshot) -> Iterator[Candidate]:
+    """Yield the idle contexts that will do, in the order in which to try them.
+
+    The affinity client's come first. What is not asked for is not looked at.
+    """
+    for client in in_order(request, _eligible(request, snapshot)):
+        if _only_new(request, client):
+            continue
+        for context_id in sorted(client.contexts):
+            context = client.contexts[context_id]
+            if reject_context(request, client, context) is None:
+                yield Candidate(
+                    client_id=client.client_id,
+                    context_id=context_id,
+                    request=request,
+                    client=client,
+                    context=context,
+                )
+
+
 def candidates(request: Request, snapshot: Snapshot) -> list[Candidate]:
     """Return the idle contexts that will do, the affinity client's first, then in order of id."""
-    found = [
-        Candidate(client_id=client.client_id, context_id=context_id)
-        for client in _eligible(request, snapshot)
-        for context_id, context in client.contexts.items()
-        if reject_context(request, client, context) is None
-    ]
-    return sorted(
-        found, key=lambda c: (c.client_id != request.affinity_client_id, c.client_id, c.context_id)
-    )
+    found = each_candidate(request, snapshot)
+    return sorted(found, key=lambda c: (c.client_id != request.affinity_client_id, c.key))
 
 
-def sites(request: Request, snapshot: Snapshot) -> list[Site]:
-    """Return where a context may be created: the affinity client first, then the emptiest."""
+def sites(request: Request, snapshot: Snapshot, means: Means = _EVERYTHING) -> list[Site]:
+    """Return where a context may be created, in the order in which to try them."""
     if not request.auto_provision:
         return []
-    found: list[tuple[bool, float, Site]] = []
-    for client in _eligible(request, snapshot):
-        site = _site(request, client, snapshot)
-        if isinstance(site, Site):
-            load = client.used_slots() / (client.capacity.max_concurrency or 1)
-            found.append((client.client_id != request.affinity_client_id, load, site))
-    return [site for _, _, site in sorted(found, key=lambda f: (f[0], f[1], f[2].client_id))]
+    found = [
+        site_on(request, client, snapshot.clients, means)
+        for client in in_order(request, _eligible(request, snapshot))
+    ]
+    return [site for site in found if isinstance(site, Site)]
 
 
-def explain(request: Request, snapshot: Snapshot) -> Verdict:
-    """Say for each client, and each context looked at, why it would not do."""
+def explain(request: Request, snapshot: Snapshot, means: Means = _EVERYTHING) -> Verdict:
+    """Say for each client, and each context looked at, why it would not do.
+
+    What would have done, and yet was not had, is said to have been lost to others.
+    """
     clients: dict[ClientId, Reason] = {}
-    contexts: dict[tuple[ClientId, ContextId], Reason] = {}
+    contexts: dict[ContextKey, Reason] = {}
     for client in snapshot.clients:
         reason = _reject(request, client, snapshot)
         if reason is not None:
             clients[client.client_id] = reason
             continue
+        fitting = Reason.MUST_BE_NEW if _only_new(request, client) else Reason.LOST_RACE
         for context_id, context in client.contexts.items():
             contexts[client.client_id, context_id] = (
-                reject_context(request, client, context) or Reason.LOST_RACE
+                reject_context(request, client, context) or fitting
             )
-        site = _site(request, client, snapshot)
+        site = site_on(request, client, snapshot.clients, means)
         clients[client.client_id] = site if isinstance(site, Reason) else Reason.LOST_RACE
     return Verdict(clients=clients, contexts=contexts)
+
+
+def _only_new(request: Request, client: Client) -> bool:
+    return request.mode in MUST_CREATE and client.client_type is ClientType.BROWSER
 
 
 def _reject(request: Request, client: Client, snapshot: Snapshot) -> Reason | None:
@@ -157,49 +194,15 @@ def _eligible(request: Request, snapshot: Snapshot) -> list[Client]:
     return [c for c in snapshot.clients if _reject(request, c, snapshot) is None]
 
 
-def _site(request: Request, client: Client, snapshot: Snapshot) -> Site | Reason:
-    if not request.auto_provision:
-        return Reason.CREATION_NOT_PERMITTED
-    if client.client_type is not ClientType.BROWSER:
-        return Reason.CANNOT_PROVISION_TYPE
-    if request.identity is not None:
-        window_id = _window_of(request.identity, client)
-        if window_id is not None:
-            return _tab_site(client, window_id)
-        if _held_elsewhere(request.identity, snapshot):
-            return Reason.IDENTITY_ELSEWHERE
-    if len(client.windows) + client.opening_windows >= client.capacity.max_windows:
-        return Reason.NO_WINDOW_FREE
-    return Site(client_id=client.client_id, need=Need.WINDOW)
-
-
-def _tab_site(client: Client, window_id: WindowId) -> Site | Reason:
-    if tabs_in(client, window_id) >= client.capacity.max_tabs_per_window:
-        return Reason.NO_TAB_FREE
-    return Site(client_id=client.client_id, need=Need.TAB, window_id=window_id)
-
-
-def tabs_in(client: Client, window_id: WindowId) -> int:
-    """Count the tabs of a window, those being created included."""
-    there = sum(_is_in(context, window_id) for context in client.contexts.values())
-    return there + client.opening_tabs.get(window_id, 0)
-
-
-def _is_in(context: Context, window_id: WindowId) -> bool:
-    return context.window_id == window_id
-
-
-def _window_of(identity: str, client: Client) -> WindowId | None:
-    for window in client.windows.values():
-        if window.identity == identity and window.owner is Owner.WORKER:
-            return window.window_id
-    return None
-
-
-def _held_elsewhere(identity: str, snapshot: Snapshot) -> bool:
-    # An identity's cookies live in one window; while that exists (or is being made), a second
-    # window under the same name would be another identity.
-    return any(
-        _window_of(identity, client) is not None or identity in client.opening_identities
-        for client in snapshot.clients
-    )
+__all__ = [
+    "Candidate",
+    "ContextKey",
+    "Need",
+    "Site",
+    "Verdict",
+    "candidates",
+    "each_candidate",
+    "explain",
+    "sites",
+    "tabs_in",
+]

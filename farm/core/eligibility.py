@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from farm.core.model import Client, Context, ContextState, Instant, Owner, Request
+from farm.core.model import Client, Context, ContextState, Instant, Owner, Request, WindowId
 
 
 class Reason(StrEnum):
@@ -28,11 +28,23 @@ class Reason(StrEnum):
     NOT_CLEAN = "not_clean"
     OTHER_IDENTITY = "other_identity"
     OTHER_OPTIONS = "other_options"
+    OTHER_WINDOW = "other_window"
+    WINDOW_SHARED = "window_shared"
+    WINDOW_DEDICATED = "window_dedicated"
+    MUST_BE_NEW = "must_be_new"
+    NOT_CHOSEN = "not_chosen"
     IDENTITY_ELSEWHERE = "identity_elsewhere"
     NO_WINDOW_FREE = "no_window_free"
     NO_TAB_FREE = "no_tab_free"
+    NO_FLOW_FREE = "no_flow_free"
+    NO_SUCH_WINDOW = "no_such_window"
+    IDENTITY_NOT_NAMED = "identity_not_named"
     CREATION_NOT_PERMITTED = "creation_not_permitted"
     CANNOT_PROVISION_TYPE = "cannot_provision_type"
+    NO_APP_NODE = "no_app_node"
+    NO_BROWSER_WINDOW_REGISTRY = "no_browser_window_registry"
+    NO_FLOW_REGISTRY = "no_flow_registry"
+    NOT_PROVISIONING_OWNER = "not_provisioning_owner"
     LOST_RACE = "lost_race"
     CREATION_FAILED = "creation_failed"
 
@@ -125,12 +137,44 @@ def _is_of_identity(request: Request, client: Client, context: Context) -> Reaso
     return None if profile == request.profile else Reason.OTHER_OPTIONS
 
 
+def _is_in_window(request: Request, client: Client, context: Context) -> Reason | None:
+    named = request.placement.window_id if request.placement is not None else None
+    return None if named in (None, context.window_id) else Reason.OTHER_WINDOW
+
+
+def _shares_well(request: Request, client: Client, context: Context) -> Reason | None:
+    if context.window_id is None:
+        return None
+    return reject_company(request, client, context.window_id, besides=context)
+
+
+def reject_company(
+    request: Request, client: Client, window_id: WindowId, *, besides: Context | None = None
+) -> Reason | None:
+    """Say why the other tabs of a window keep the request out of it, or None.
+
+    A window held as dedicated takes nobody else; and who asks for a dedicated one is not given one
+    that has a tab of somebody else's, or a tab that somebody else has left and that is not clean.
+    """
+    others = [c for c in client.contexts.values() if c.window_id == window_id and c is not besides]
+    held = [client.assignments[c.context_id] for c in others if c.context_id in client.assignments]
+    if any(assignment.dedicated for assignment in held):
+        return Reason.WINDOW_DEDICATED
+    if not request.dedicated:
+        return None
+    strange = any(c.owner is not Owner.WORKER or not c.clean for c in others)
+    shared = bool(held) or strange or client.opening_tabs.get(window_id, 0) > 0
+    return Reason.WINDOW_SHARED if shared else None
+
+
 CONTEXT_CHECKS: tuple[ContextCheck, ...] = (
     _is_worker_owned,
     _is_of_identity,
+    _is_in_window,
     _is_unassigned,
     _is_ready,
     _is_clean,
+    _shares_well,
 )
 
 

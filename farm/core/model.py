@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NewType
 
+from farm.core.placement import BrowserPlacement, Mode
+
 Instant = NewType("Instant", float)
 Namespace = NewType("Namespace", str)
 ClientId = NewType("ClientId", str)
@@ -97,6 +99,8 @@ class Assignment:
     since: Instant
     renewed_at: Instant
     expires_at: Instant
+    dedicated: bool = False
+    """Nobody else is given a tab in the window of the context while this holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,10 +128,13 @@ class Client:
     opening_tabs: Mapping[WindowId, int] = field(default_factory=dict)
     opening_identities: Mapping[str, int] = field(default_factory=dict)
     """Identities whose first window is being created."""
+    opening_flows: int = 0
+    """Console flows being created."""
 
     def used_slots(self) -> int:
         """Count the slots taken: live assignments, and contexts being created for one."""
-        return len(self.assignments) + self.opening_windows + sum(self.opening_tabs.values())
+        opening = self.opening_windows + sum(self.opening_tabs.values()) + self.opening_flows
+        return len(self.assignments) + opening
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,3 +162,22 @@ class Request:
     profile: str = ""
     """Names the options the window must have been opened with."""
     auto_provision: bool = False
+    placement: BrowserPlacement | None = None
+    """None is `dedicated_window` for anonymous work, and else the window of the identity.
+
+    What it says of an identity is `identity` here, named across namespaces.
+    """
+
+    @property
+    def mode(self) -> Mode:
+        """Which windows and tabs will do."""
+        if self.placement is not None:
+            return self.placement.mode
+        return Mode.DEDICATED_WINDOW if self.identity is None else Mode.IDENTITY
+
+    @property
+    def dedicated(self) -> bool:
+        """Tell whether nobody else may have a tab in the window while it is held."""
+        if self.placement is not None:
+            return self.placement.dedicated
+        return self.identity is None

@@ -6,9 +6,9 @@ checks these again.
 
 from enum import StrEnum
 
-from farm.core.decide import tabs_in
-from farm.core.eligibility import Reason, reject_client, reject_context
-from farm.core.model import Client, ContextId, Instant, Request, WindowId
+from farm.core.eligibility import Reason, reject_client, reject_company, reject_context
+from farm.core.model import Client, ClientType, ContextId, Instant, Request, WindowId
+from farm.core.sites import most_tabs, most_windows, tabs_in
 
 
 class Denial(StrEnum):
@@ -32,23 +32,37 @@ def deny_assign(
         return Denial.TAKEN
     if reason := reject_client(request, client, now=now, window_s=window_s):
         return Denial.FULL if reason is Reason.AT_CAPACITY else Denial.NOT_READY
-    if reject_context(request, client, client.contexts[context_id]):
-        return Denial.NOT_READY
-    return None
+    match reject_context(request, client, client.contexts[context_id]):
+        case None:
+            return None
+        case Reason.WINDOW_SHARED | Reason.WINDOW_DEDICATED:
+            return Denial.TAKEN
+        case _:
+            return Denial.NOT_READY
 
 
-def deny_window(client: Client | None, *, now: Instant, window_s: float) -> Denial | None:
-    """Say why no further window can be reserved, or None if one can (P5)."""
+def deny_window(
+    client: Client | None, *, now: Instant, window_s: float, request: Request | None = None
+) -> Denial | None:
+    """Say why no further window can be reserved, or None if one can (P5).
+
+    A request may ask for fewer than were negotiated.
+    """
     denial = _deny_slot(client, now=now, window_s=window_s)
     if denial is not None or client is None:
         return denial or Denial.GONE
-    if len(client.windows) + client.opening_windows >= client.capacity.max_windows:
+    if len(client.windows) + client.opening_windows >= most_windows(request, client):
         return Denial.FULL
     return None
 
 
 def deny_tab(
-    client: Client | None, window_id: WindowId, *, now: Instant, window_s: float
+    client: Client | None,
+    window_id: WindowId,
+    *,
+    now: Instant,
+    window_s: float,
+    request: Request | None = None,
 ) -> Denial | None:
     """Say why no further tab can be reserved in the window, or None if one can (P5)."""
     denial = _deny_slot(client, now=now, window_s=window_s)
@@ -56,7 +70,21 @@ def deny_tab(
         return denial or Denial.GONE
     if window_id not in client.windows:
         return Denial.GONE
-    if tabs_in(client, window_id) >= client.capacity.max_tabs_per_window:
+    if tabs_in(client, window_id) >= most_tabs(request, client):
+        return Denial.FULL
+    if request is not None and reject_company(request, client, window_id):
+        return Denial.TAKEN
+    return None
+
+
+def deny_flow(client: Client | None, *, now: Instant, window_s: float) -> Denial | None:
+    """Say why no further console flow can be reserved, or None if one can (P5)."""
+    denial = _deny_slot(client, now=now, window_s=window_s)
+    if denial is not None or client is None:
+        return denial or Denial.GONE
+    if client.client_type is not ClientType.CONSOLE:
+        return Denial.NOT_READY
+    if len(client.contexts) + client.opening_flows >= client.capacity.max_flows:
         return Denial.FULL
     return None
 

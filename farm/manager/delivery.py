@@ -131,9 +131,14 @@ def to_wire_token(token: Token) -> wire.Token:
     return wire.Token(store_epoch=token.store_epoch, counter=token.counter)
 
 
+Body = (
+    wire.OpenWindow | wire.OpenTab | wire.CreateFlow | wire.RunPlan | wire.Release | wire.Probe
+)
+
+
 def command(
     command_id: str,
-    body: wire.OpenWindow | wire.OpenTab | wire.RunPlan | wire.Release | wire.Probe,
+    body: Body,
     *,
     context_id: ContextId | None = None,
     token: Token | None = None,

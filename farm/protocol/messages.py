@@ -309,6 +309,14 @@ class OpenTab(Message):
     window_id: str
 
 
+class CreateFlow(Message):
+    """Begin a console flow."""
+
+    kind: Literal["create_flow"] = "create_flow"
+    worker: bool = True
+    """It is for tasks of the farm, and not a person's own."""
+
+
 class RunPlan(Message):
     """Run one attempt of a job on the context."""
 
@@ -335,7 +343,9 @@ class Command(Message):
     command_id: str
     context_id: str | None = None
     token: Token | None = None
-    body: Annotated[OpenWindow | OpenTab | RunPlan | Release | Probe, Field(discriminator="kind")]
+    body: Annotated[
+        OpenWindow | OpenTab | CreateFlow | RunPlan | Release | Probe, Field(discriminator="kind")
+    ]
 
 
 class Cancel(Message):

@@ -7,7 +7,7 @@ answers with an empty result instead.
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from farm.core.job_states import JobState
 from farm.core.model import (
@@ -80,7 +80,21 @@ class ConnectionRegistry(Protocol):
         ...
 
 
-class ContextRegistry(Protocol):
+@runtime_checkable
+class PresenceReader(Protocol):
+    """A connection registry that is not one store with the context registry.
+
+    The manager reads it at each acquisition, and takes nothing for present that is not in it.
+    """
+
+    async def presence(
+        self, namespace: Namespace, *, now: Instant
+    ) -> Mapping[ClientId, Mapping[str, Any]]:
+        """Return the clients of a namespace that are present now, each with its metadata."""
+        ...
+
+
+class AssignmentRegistry(Protocol):
     """What agents have, and which task holds which of it."""
 
     async def snapshot(self, *, now: Instant) -> Snapshot:
@@ -143,8 +157,41 @@ class ContextRegistry(Protocol):
         """End an assignment; the context is dirty until its agent reports it clean (P9)."""
         ...
 
+
+@runtime_checkable
+class BulkTimeout(Protocol):
+    """Ends what is over in one step. Optional: without it a manager ends one after the other."""
+
     async def release_expired(self, *, now: Instant) -> tuple[Assignment, ...]:
         """End every assignment whose time is over, and return them."""
+        ...
+
+
+class ContextRegistry(AssignmentRegistry, BulkTimeout, Protocol):
+    """What the farm's own stores do as a context registry."""
+
+
+@runtime_checkable
+class ClientRelease(Protocol):
+    """Ends what one client holds, for the policy of who has seen its link close."""
+
+    async def release_client(
+        self, namespace: Namespace, client_id: ClientId, *, link: LinkId | None
+    ) -> tuple[Assignment, ...]:
+        """End, in one step, the assignments of the client's worker contexts in the namespace.
+
+        The contexts stay, dirty. With a `link` nothing is done unless that is the client's current
+        link, or the last it had.
+        """
+        ...
+
+
+@runtime_checkable
+class TurnKeeper(Protocol):
+    """Counts turns for all coordinators over one store."""
+
+    async def next_turn(self, namespace: Namespace) -> int:
+        """Return 0, then 1, and so on; each number once in a namespace."""
         ...
 
 
@@ -203,6 +250,49 @@ class BrowserWindowRegistry(Protocol):
         ...
 
 
+@runtime_checkable
+class PlacedReservations(Protocol):
+    """Reservations that keep to what one request asks of windows, and those of console flows."""
+
+    async def reserve_window_for(
+        self, request: Request, client_id: ClientId, *, now: Instant
+    ) -> int | Denial:
+        """Do as `reserve_window`, for the request's identity and within its own caps."""
+        ...
+
+    async def reserve_tab_for(
+        self, request: Request, client_id: ClientId, window_id: WindowId, *, now: Instant
+    ) -> int | Denial:
+        """Do as `reserve_tab`, within the request's own caps.
+
+        Denied with TAKEN where somebody holds the window alone, or the request wants it alone and
+        somebody is in it.
+        """
+        ...
+
+    async def reserve_flow(self, client_id: ClientId, *, now: Instant) -> int | Denial:
+        """Reserve a console flow and a slot; return the epoch it is for."""
+        ...
+
+    async def cancel_flow(self, client_id: ClientId, *, epoch: int) -> None:
+        """Give a reserved flow back; does nothing in a later epoch."""
+        ...
+
+    async def settle_flow(
+        self,
+        request: Request,
+        client_id: ClientId,
+        context_id: ContextId,
+        *,
+        epoch: int,
+        now: Instant,
+        timeout_s: float,
+    ) -> Assignment | Denial:
+        """Turn a reserved flow into its assignment, in one step; see `settle_window`."""
+        ...
+
+
+@runtime_checkable
 class Wakes(Protocol):
     """Tells waiters that something may have changed (P7)."""
 
@@ -216,7 +306,10 @@ class Wakes(Protocol):
 
 
 class Registry(ConnectionRegistry, ContextRegistry, BrowserWindowRegistry, Wakes, Protocol):
-    """All four over one atomic store."""
+    """All four over one atomic store.
+
+    `ClientRelease`, `TurnKeeper` and `PlacedReservations` are offered besides, where they are.
+    """
 
 
 class Ledger(Protocol):
@@ -415,14 +508,20 @@ class ArtifactStore(Protocol):
 
 __all__ = [
     "ArtifactStore",
+    "AssignmentRegistry",
     "BrowserWindowRegistry",
+    "BulkTimeout",
     "Capacity",
+    "ClientRelease",
     "ClientType",
     "ConnectionRegistry",
     "ContextRegistry",
     "Ledger",
+    "PlacedReservations",
+    "PresenceReader",
     "Registry",
     "StoredFile",
     "TaskId",
+    "TurnKeeper",
     "Wakes",
 ]

@@ -6,10 +6,11 @@ OF_CONTEXTS = {
     Reason.ASSIGNED,
     Reason.NOT_READY,
     Reason.NOT_CLEAN,
-    Reason.OTHER_IDENTITY,
-    Reason.OTHER_OPTIONS,
+    Reason.OTHER_WINDOW,
+    Reason.MUST_BE_NEW,
+    Reason.NOT_CHOSEN,
 }
-"""Why a tab was passed over; every other reason is one for a whole client."""
+"""Why a tab was passed over; every other reason is one for a whole client, or for both."""
 
 
 def test_every_reason_of_a_client_has_a_rank_and_a_remedy() -> None:

@@ -7,7 +7,16 @@ are given is frozen and does not change under them.
 from collections.abc import Callable
 from dataclasses import replace
 
-from farm.core.model import Assignment, Client, ClientId, ContextId, Instant, Request, Token
+from farm.core.model import (
+    Assignment,
+    Client,
+    ClientId,
+    ContextId,
+    Instant,
+    LinkId,
+    Request,
+    Token,
+)
 from farm.stores.memory.wakes import MemoryWakes
 
 
@@ -26,6 +35,8 @@ class MemoryClients(MemoryWakes):
         self._clients: dict[ClientId, Client] = {}
         self._reports: dict[ClientId, int] = {}
         self._tokens: dict[ClientId, Token] = {}
+        self._last_links: dict[ClientId, LinkId] = {}
+        """The current link of each client, or the last it had."""
 
     def _hold(
         self,
@@ -47,6 +58,7 @@ class MemoryClients(MemoryWakes):
             since=now,
             renewed_at=now,
             expires_at=Instant(now + timeout_s),
+            dedicated=request.dedicated,
         )
         self._clients[client.client_id] = replace(
             client, assignments={**client.assignments, context_id: assignment}

@@ -37,6 +37,8 @@ class MemoryConnections(MemoryClients):
         else:
             kept = replace(client, epoch=self._next_epoch(client.client_id), seen_at=now)
             self._epoch_names[client.client_id] = epoch_name
+        if client.link is not None:
+            self._last_links[client.client_id] = client.link
         self._reports[client.client_id] = 0
         self._raise_token(client.client_id, highest_token)
         self._put(kept)
@@ -84,5 +86,6 @@ class MemoryConnections(MemoryClients):
             return ()
         del self._clients[client_id]
         del self._epoch_names[client_id]
+        self._last_links.pop(client_id, None)
         self.changed()
         return tuple(client.assignments.values())

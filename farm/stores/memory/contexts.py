@@ -12,6 +12,8 @@ from farm.core.model import (
     ContextId,
     Instant,
     LinkId,
+    Namespace,
+    Owner,
     Request,
     Snapshot,
     Token,
@@ -22,7 +24,11 @@ from farm.stores.memory.clients import MemoryClients
 
 
 class MemoryContexts(MemoryClients):
-    """The `ContextRegistry` port."""
+    """The ports `ContextRegistry`, `ClientRelease` and `TurnKeeper`."""
+
+    def __init__(self, *, store_epoch: int, presence_window_s: float) -> None:
+        super().__init__(store_epoch=store_epoch, presence_window_s=presence_window_s)
+        self._turns: dict[Namespace, int] = {}
 
     async def snapshot(self, *, now: Instant) -> Snapshot:
         """See `ContextRegistry.snapshot`."""
@@ -141,6 +147,28 @@ class MemoryContexts(MemoryClients):
                 self._put(_released(client, over))
                 ended += over
         return tuple(ended)
+
+    async def release_client(
+        self, namespace: Namespace, client_id: ClientId, *, link: LinkId | None
+    ) -> tuple[Assignment, ...]:
+        """See `ClientRelease.release_client`."""
+        client = self._clients.get(client_id)
+        if client is None or (link is not None and self._last_links.get(client_id) != link):
+            return ()
+        ended = [
+            held
+            for key, held in client.assignments.items()
+            if held.namespace == namespace and client.contexts[key].owner is Owner.WORKER
+        ]
+        if ended:
+            self._put(_released(client, ended))
+        return tuple(ended)
+
+    async def next_turn(self, namespace: Namespace) -> int:
+        """See `TurnKeeper.next_turn`."""
+        turn = self._turns.get(namespace, 0)
+        self._turns[namespace] = turn + 1
+        return turn
 
     @staticmethod
     def _held(client: Client | None, context_id: ContextId, token: Token) -> Assignment | None:

@@ -1,4 +1,4 @@
-"""Windows and tabs being created."""
+"""Windows, tabs and flows being created."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,14 +13,25 @@ K = TypeVar("K")
 
 
 class MemoryWindows(MemoryClients):
-    """The `BrowserWindowRegistry` port."""
+    """The ports `BrowserWindowRegistry` and `PlacedReservations`."""
 
     async def reserve_window(
         self, client_id: ClientId, *, identity: str | None, now: Instant
     ) -> int | Denial:
         """See `BrowserWindowRegistry.reserve_window`."""
+        return self._reserve_window(client_id, identity, None, now)
+
+    async def reserve_window_for(
+        self, request: Request, client_id: ClientId, *, now: Instant
+    ) -> int | Denial:
+        """See `PlacedReservations.reserve_window_for`."""
+        return self._reserve_window(client_id, request.identity, request, now)
+
+    def _reserve_window(
+        self, client_id: ClientId, identity: str | None, request: Request | None, now: Instant
+    ) -> int | Denial:
         client = self._clients.get(client_id)
-        denial = reservation.deny_window(client, now=now, window_s=self._window_s)
+        denial = reservation.deny_window(client, now=now, window_s=self._window_s, request=request)
         if denial is not None or client is None:
             return denial or Denial.GONE
         if identity is not None and self._is_taken(identity):
@@ -39,11 +50,33 @@ class MemoryWindows(MemoryClients):
         self, client_id: ClientId, window_id: WindowId, *, now: Instant
     ) -> int | Denial:
         """See `BrowserWindowRegistry.reserve_tab`."""
+        return self._reserve_tab(client_id, window_id, None, now)
+
+    async def reserve_tab_for(
+        self, request: Request, client_id: ClientId, window_id: WindowId, *, now: Instant
+    ) -> int | Denial:
+        """See `PlacedReservations.reserve_tab_for`."""
+        return self._reserve_tab(client_id, window_id, request, now)
+
+    def _reserve_tab(
+        self, client_id: ClientId, window_id: WindowId, request: Request | None, now: Instant
+    ) -> int | Denial:
         client = self._clients.get(client_id)
-        denial = reservation.deny_tab(client, window_id, now=now, window_s=self._window_s)
+        denial = reservation.deny_tab(
+            client, window_id, now=now, window_s=self._window_s, request=request
+        )
         if denial is not None or client is None:
             return denial or Denial.GONE
         self._clients[client_id] = _tabs_opening(client, window_id, 1)
+        return client.epoch
+
+    async def reserve_flow(self, client_id: ClientId, *, now: Instant) -> int | Denial:
+        """See `PlacedReservations.reserve_flow`."""
+        client = self._clients.get(client_id)
+        denial = reservation.deny_flow(client, now=now, window_s=self._window_s)
+        if denial is not None or client is None:
+            return denial or Denial.GONE
+        self._clients[client_id] = _flows_opening(client, 1)
         return client.epoch
 
     async def cancel_window(self, client_id: ClientId, *, epoch: int, identity: str | None) -> None:
@@ -53,6 +86,10 @@ class MemoryWindows(MemoryClients):
     async def cancel_tab(self, client_id: ClientId, window_id: WindowId, *, epoch: int) -> None:
         """See `BrowserWindowRegistry.cancel_tab`."""
         self._update(client_id, epoch, lambda client: _tabs_opening(client, window_id, -1))
+
+    async def cancel_flow(self, client_id: ClientId, *, epoch: int) -> None:
+        """See `PlacedReservations.cancel_flow`."""
+        self._update(client_id, epoch, lambda client: _flows_opening(client, -1))
 
     async def settle_window(
         self,
@@ -96,6 +133,27 @@ class MemoryWindows(MemoryClients):
             now,
             timeout_s,
             lambda client: _tabs_opening(client, window_id, -1),
+        )
+
+    async def settle_flow(
+        self,
+        request: Request,
+        client_id: ClientId,
+        context_id: ContextId,
+        *,
+        epoch: int,
+        now: Instant,
+        timeout_s: float,
+    ) -> Assignment | Denial:
+        """See `PlacedReservations.settle_flow`."""
+        return self._settle(
+            request,
+            client_id,
+            context_id,
+            epoch,
+            now,
+            timeout_s,
+            lambda client: _flows_opening(client, -1),
         )
 
     def _settle(
@@ -142,3 +200,7 @@ def _opening(client: Client, by: int, identity: str | None) -> Client:
 
 def _tabs_opening(client: Client, window_id: WindowId, by: int) -> Client:
     return replace(client, opening_tabs=_add(client.opening_tabs, window_id, by))
+
+
+def _flows_opening(client: Client, by: int) -> Client:
+    return replace(client, opening_flows=max(0, client.opening_flows + by))
