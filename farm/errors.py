@@ -9,6 +9,8 @@ FarmError
 ├── ConflictError            the thing is not in a state that allows this
 ├── StaleAssignmentError     the handle's assignment has ended; somebody else may hold the context
 ├── ClientAbsentError        the agent that holds the context is not there
+├── CollaboratorMissingError the manager was constructed without what the call needs
+├── StrategyError            the caller's dispatch strategy failed; nothing was taken
 ├── ArtifactStoreFullError   there is no room to keep the file
 └── StoreUnavailableError    the store did not answer; the caller may retry
 """
@@ -74,6 +76,21 @@ class ClientAbsentError(FarmError):
     """The agent that holds the context is not there."""
 
     slug = "client-absent"
+
+
+class CollaboratorMissingError(FarmError):
+    """The manager was constructed without what the call needs; `name` says which."""
+
+    slug = "collaborator-missing"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the manager needs {name}, and has none", name=name)
+
+
+class StrategyError(FarmError):
+    """The caller's dispatch strategy failed; nothing was taken."""
+
+    slug = "strategy-failed"
 
 
 class ArtifactStoreFullError(FarmError):

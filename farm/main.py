@@ -128,11 +128,13 @@ async def _running(
     app_node, feed, live = AppNode(), JobFeed(), LiveAttempts()
     tokens = TokenBook(ledger, clock)
     manager = WorkerContextManager(
-        registry=registry,
+        context_registry=registry,
+        connection_registry=registry,
+        browser_window_registry=registry,
         app_node=app_node,
         clock=clock,
         new_id=lambda: random_id("cmd"),
-        task_timeout_s=settings.jobs.assignment_timeout_s,
+        task_timeout_ms=settings.jobs.assignment_timeout_s * 1000,
         provision_timeout_s=settings.jobs.provision_timeout_s,
     )
     readiness = Readiness(AgentProbe(registry, app_node, clock), clock)

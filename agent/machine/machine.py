@@ -183,6 +183,18 @@ class Machine:
                 return [_refusal(command, "draining")]
             case _ if not self._link.reporting:
                 return [_refusal(command, "busy", "the browser is starting")]
+            case wire.OpenWindow() | wire.OpenTab() | wire.CreateFlow():
+                return self._open(command, command.body, now)
+            case wire.RunPlan():
+                return self._run(command, command.body, now)
+
+    def _open(
+        self,
+        command: wire.Command,
+        body: wire.OpenWindow | wire.OpenTab | wire.CreateFlow,
+        now: float,
+    ) -> list[Instruction]:
+        match body:
             case wire.OpenWindow(identity=identity, profile=profile, options=options):
                 tab = self._tabs.open_window(command.command_id, identity, profile, now)
                 return [ev.OpenWindow(command.command_id, tab.window_id, tab.context_id, options)]
@@ -190,8 +202,6 @@ class Machine:
                 return self._open_tab(command, window_id)
             case wire.CreateFlow():
                 return [_refusal(command, "not_understood", "this agent has windows, not flows")]
-            case wire.RunPlan():
-                return self._run(command, command.body, now)
 
     def _open_tab(self, command: wire.Command, window_id: str) -> list[Instruction]:
         tab = self._tabs.open_tab(command.command_id, window_id)

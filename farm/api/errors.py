@@ -13,6 +13,7 @@ from farm.api.request_state import PREPARED, REQUEST_ID
 from farm.errors import (
     ArtifactStoreFullError,
     ClientAbsentError,
+    CollaboratorMissingError,
     ConflictError,
     FarmError,
     ForbiddenError,
@@ -20,6 +21,7 @@ from farm.errors import (
     NotFoundError,
     StaleAssignmentError,
     StoreUnavailableError,
+    StrategyError,
     TooLargeError,
     UnauthorizedError,
 )
@@ -36,6 +38,8 @@ STATUS: Mapping[type[FarmError], HTTPStatus] = {
     ConflictError: HTTPStatus.CONFLICT,
     StaleAssignmentError: HTTPStatus.CONFLICT,
     ClientAbsentError: HTTPStatus.SERVICE_UNAVAILABLE,
+    CollaboratorMissingError: HTTPStatus.INTERNAL_SERVER_ERROR,
+    StrategyError: HTTPStatus.INTERNAL_SERVER_ERROR,
     ArtifactStoreFullError: HTTPStatus.INSUFFICIENT_STORAGE,
     StoreUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
 }

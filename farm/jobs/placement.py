@@ -1,17 +1,9 @@
 """What a job asks of the pool."""
 
-from hashlib import blake2b
-
 from farm.core.model import ClientType, Namespace, Request, TaskId
+from farm.core.placement import identity_in
 from farm.jobs.files import JobSpec, browser_options, identity
-from farm.protocol.plan import BrowserOptions
-
-
-def profile_of(options: BrowserOptions) -> str:
-    """Name a set of options; the plain ones have the empty name."""
-    if options == BrowserOptions():
-        return ""
-    return blake2b(options.model_dump_json().encode(), digest_size=8).hexdigest()
+from farm.manager.terms import profile_of
 
 
 def request_for(job_id: str, namespace: Namespace, spec: JobSpec) -> Request:
@@ -25,7 +17,7 @@ def request_for(job_id: str, namespace: Namespace, spec: JobSpec) -> Request:
         task_id=TaskId(job_id),
         client_type=ClientType(spec.requires.client_type or ClientType.BROWSER),
         requirements=spec.requires.metadata,
-        identity=None if name is None else f"{namespace}/{name}",
+        identity=None if name is None else identity_in(namespace, name),
         profile=profile_of(browser_options(spec)),
         auto_provision=True,
     )

@@ -131,9 +131,7 @@ def to_wire_token(token: Token) -> wire.Token:
     return wire.Token(store_epoch=token.store_epoch, counter=token.counter)
 
 
-Body = (
-    wire.OpenWindow | wire.OpenTab | wire.CreateFlow | wire.RunPlan | wire.Release | wire.Probe
-)
+Body = wire.OpenWindow | wire.OpenTab | wire.CreateFlow | wire.RunPlan | wire.Release | wire.Probe
 
 
 def command(

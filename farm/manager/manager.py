@@ -1,99 +1,254 @@
-"""Acquire: read a snapshot, ask the core, commit to the store (P3-P6)."""
+"""Acquire: read a snapshot, ask the core, commit to the store (P3-P7).
 
-import asyncio
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+`docs/reference-coverage.md` says which demand is held where.
+"""
+
+import secrets
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import structlog
 
-from farm.clock import Clock
-from farm.core import decide
-from farm.core.decide import Candidate, Site, Verdict
-from farm.core.eligibility import Reason
-from farm.core.model import Assignment, ClientId, ContextId, Instant, Request, Snapshot, WindowId
-from farm.core.reservation import Denial
-from farm.errors import ClientAbsentError
-from farm.manager.delivery import AppNode, command
+from farm.clock import Clock, system_clock
+from farm.core.decide import Verdict
+from farm.core.model import Assignment, ClientId, LinkId, Namespace, Request
+from farm.core.placement import BrowserPlacement
+from farm.errors import CollaboratorMissingError
+from farm.manager.acquisition import ANY, Acquisition, Owner, Wish
+from farm.manager.delivery import AppNode
 from farm.manager.handle import ContextHandle, release_context
-from farm.protocol import messages as wire
+from farm.manager.misses import Miss, Misses
+from farm.manager.outcomes import Acquired, Creation, NotAcquired
+from farm.manager.provisioning import Provisioner
+from farm.manager.strategies import Strategy
+from farm.manager.sweeping import Sweeper, release_expired
+from farm.manager.terms import Timing, checked_wait, request_of
+from farm.manager.waiting import Polling, look_until_had
 from farm.protocol.plan import BrowserOptions
-from farm.stores.ports import Registry
+from farm.stores.ports import (
+    AssignmentRegistry,
+    BrowserWindowRegistry,
+    ClientRelease,
+    ConnectionRegistry,
+    PlacedReservations,
+    PresenceReader,
+    Wakes,
+)
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 
-class Strategy(Protocol):
-    """Chooses among the idle candidates that passed eligibility."""
-
-    def choose(self, candidates: Sequence[Candidate]) -> Candidate | None:
-        """Return one of `candidates`, or None for none of them."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Acquired:
-    """A context is held; release the handle when done."""
-
-    handle: ContextHandle
-
-
-@dataclass(frozen=True, slots=True)
-class NotAcquired:
-    """Nothing would do, and why."""
-
-    verdict: Verdict
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Creation:
-    """Room reserved for a context that is still to be created; `complete` or `abandon` it."""
-
-    request: Request
-    site: Site
-    epoch: int
-    options: BrowserOptions
-
-
 class WorkerContextManager:
-    """Lends contexts to tasks. Owns no state; starts nothing by being constructed."""
+    """Lends contexts to tasks. Owns no state; starts and attaches nothing by being constructed.
+
+    Args:
+        context_registry: What there is, and who holds it.
+        connection_registry: Who is there. Where it is one store with the context registry, the
+            snapshot of that says it already; another is read at each acquisition.
+        app_node: Carries commands. Without it handles can't send and nothing is created.
+        browser_window_registry: Counts windows and tabs. Without it none is created.
+        dispatch_strategy: Chooses among the idle candidates; None takes any.
+        task_timeout_ms: Assignments that were not renewed for so long are released; 0 for never.
+        task_timeout_check_interval_s: How often `start` looks for those.
+        provision_timeout_s: How long a creation may take until it is there to be used.
+        provisioning_owner: The name of the one manager that creates, or `any`; or what says so
+            for each namespace and client.
+        name: This manager's name.
+        clock: The time, in seconds since the Unix epoch.
+        new_id: Gives the ids of commands.
+
+    Raises:
+        CollaboratorMissingError: If a registry that is required is None.
+        ValueError: If the timeout is negative or not finite; or, while it is on, the interval is
+            zero, negative or not finite.
+    """
 
     def __init__(
         self,
         *,
-        registry: Registry,
-        app_node: AppNode,
-        clock: Clock,
-        new_id: Callable[[], str],
-        task_timeout_s: float = 300.0,
-        provision_timeout_s: float = 30.0,
+        context_registry: AssignmentRegistry,
+        connection_registry: ConnectionRegistry | PresenceReader,
+        app_node: AppNode | None = None,
+        browser_window_registry: BrowserWindowRegistry | None = None,
         dispatch_strategy: Strategy | None = None,
+        task_timeout_ms: float = 300_000,
+        task_timeout_check_interval_s: float = 30.0,
+        provision_timeout_s: float = 30.0,
+        provisioning_owner: str | Owner = ANY,
+        name: str = "manager",
+        clock: Clock = system_clock,
+        new_id: Callable[[], str] = lambda: f"cmd_{secrets.token_hex(12)}",
     ) -> None:
-        self._registry = registry
+        given = {"context_registry": context_registry, "connection_registry": connection_registry}
+        for required, collaborator in given.items():
+            if collaborator is None:
+                raise CollaboratorMissingError(required)
+        self._timing = Timing(timeout_ms=task_timeout_ms, interval_s=task_timeout_check_interval_s)
+        self._registry = context_registry
         self._app_node = app_node
-        self._clock = clock
-        self._new_id = new_id
-        self._task_timeout_s = task_timeout_s
-        self._provision_timeout_s = provision_timeout_s
         self._strategy = dispatch_strategy
+        self._clock = clock
+        self._wakes = context_registry if isinstance(context_registry, Wakes) else Polling()
+        self._provisioner = Provisioner(
+            windows=browser_window_registry,
+            placed=_placed(browser_window_registry, context_registry),
+            app_node=app_node,
+            wakes=self._wakes,
+            clock=clock,
+            new_id=new_id,
+            timeout_s=provision_timeout_s,
+        )
+        self._acquisition = Acquisition(
+            registry=context_registry,
+            presence=_other_presence(context_registry, connection_registry),
+            provisioner=self._provisioner,
+            owner=provisioning_owner,
+            name=name,
+            clock=clock,
+        )
+        self._sweeper = Sweeper(self.release_expired, task_timeout_check_interval_s)
+        self._misses = Misses()
+
+    # The life of an assignment that nobody ends
+
+    @property
+    def sweeping(self) -> bool:
+        """Tell whether the sweep of `start` is on."""
+        return self._sweeper.running
+
+    async def start(self) -> None:
+        """Begin to release what is over, every interval. Safe to repeat; nothing with timeout 0."""
+        if self._timing.sweeps:
+            self._sweeper.start()
+
+    async def stop(self) -> None:
+        """End what `start` began, and return when it has ended. Safe to repeat."""
+        await self._sweeper.stop()
+
+    async def release_expired(self) -> int:
+        """Release the assignments whose time is over, and do nothing else (P9)."""
+        ended = await release_expired(self._registry, self._clock)
+        for assignment in ended:
+            log.warning("assignment.expired", task_id=assignment.task_id)
+            await release_context(self._app_node, assignment)
+        return len(ended)
+
+    async def on_client_disconnect(
+        self, namespace: str, client_id: str, *, link: str | None = None
+    ) -> int:
+        """Release what the client's worker contexts are assigned in the namespace; return how many.
+
+        For the host to call where it sees a connection end and wants that at once. Removes,
+        creates and retries nothing. With `link`, the connection that has ended, nothing is
+        released if the client has come back on another since.
+
+        Raises:
+            CollaboratorMissingError: If the context registry can't do that in one step.
+            StoreUnavailableError: If the store can't be reached.
+        """
+        if not isinstance(self._registry, ClientRelease):
+            raise CollaboratorMissingError("a context_registry with release_client")
+        ended = await self._registry.release_client(
+            Namespace(namespace), ClientId(client_id), link=None if link is None else LinkId(link)
+        )
+        for assignment in ended:
+            log.info("assignment.disconnected", task_id=assignment.task_id)
+            await release_context(self._app_node, assignment)
+        return len(ended)
+
+    # Acquiring
 
     async def acquire(
-        self, request: Request, *, options: BrowserOptions | None = None
+        self,
+        namespace: str,
+        task_id: str,
+        *,
+        client_type: str | None = None,
+        requirements: Mapping[str, Any] | None = None,
+        affinity_client_id: str | None = None,
+        placement: BrowserPlacement | None = None,
+        strategy: Strategy | None = None,
+        auto_provision: bool = False,
+        timeout_ms: float | None = None,
+        wait: float | None = None,
+        options: BrowserOptions | None = None,
     ) -> ContextHandle | None:
-        """Hold a context for a task, or return None; see `try_acquire`."""
-        outcome = await self.try_acquire(request, options=options)
+        """Hold a context for a task, or return None; `try_acquire` says why none."""
+        outcome = await self.try_acquire(
+            namespace,
+            task_id,
+            client_type=client_type,
+            requirements=requirements,
+            affinity_client_id=affinity_client_id,
+            placement=placement,
+            strategy=strategy,
+            auto_provision=auto_provision,
+            timeout_ms=timeout_ms,
+            wait=wait,
+            options=options,
+        )
         return outcome.handle if isinstance(outcome, Acquired) else None
 
     async def try_acquire(
-        self, request: Request, *, options: BrowserOptions | None = None
+        self,
+        namespace: str,
+        task_id: str,
+        *,
+        client_type: str | None = None,
+        requirements: Mapping[str, Any] | None = None,
+        affinity_client_id: str | None = None,
+        placement: BrowserPlacement | None = None,
+        strategy: Strategy | None = None,
+        auto_provision: bool = False,
+        timeout_ms: float | None = None,
+        wait: float | None = None,
+        options: BrowserOptions | None = None,
     ) -> Acquired | NotAcquired:
-        """Hold an idle context, or with `request.auto_provision` create one.
+        """Hold an idle context, or with `auto_provision` create one; else say why none.
+
+        Args:
+            namespace: Whose contexts.
+            task_id: A label on the assignment.
+            client_type: browser, console, mobile or web; None for any, but created is a browser's.
+            requirements: Metadata a client must have, each key with exactly that JSON value.
+            affinity_client_id: The client to be tried first; the others come after it.
+            placement: Which windows and tabs; None is a window of its own.
+            strategy: In place of the manager's.
+            auto_provision: Allow to create where no idle context was to be had.
+            timeout_ms: How long it holds without being renewed; at most the manager's.
+            wait: Seconds to wait for something to change, and to look again each time.
+            options: Those of a window that is opened, and of one that is there.
 
         Raises:
+            InvalidInputError: If an argument can't be used.
+            StrategyError: If the strategy fails; nothing is held.
             StoreUnavailableError: If the store can't be read.
         """
-        begun = await self.begin(request, options=options)
-        return await self.complete(begun) if isinstance(begun, Creation) else begun
+        term_s, wait_s = self._timing.term_s(timeout_ms), checked_wait(wait)
+        request = request_of(
+            namespace,
+            task_id,
+            client_type=client_type,
+            requirements=requirements,
+            affinity_client_id=affinity_client_id,
+            placement=placement,
+            auto_provision=auto_provision,
+            options=options,
+        )
+
+        async def look(create_not_on: Collection[ClientId]) -> Acquired | NotAcquired:
+            begun = await self.begin(
+                request,
+                options=options,
+                create_not_on=create_not_on,
+                strategy=strategy,
+                timeout_s=term_s,
+            )
+            return await self.complete(begun) if isinstance(begun, Creation) else begun
+
+        if wait_s is None:
+            return await look(())
+        return await look_until_had(look, self._wakes, wait_s)
 
     async def begin(
         self,
@@ -101,172 +256,83 @@ class WorkerContextManager:
         *,
         options: BrowserOptions | None = None,
         create_not_on: Collection[ClientId] = (),
+        strategy: Strategy | None = None,
+        timeout_s: float | None = None,
     ) -> Acquired | Creation | NotAcquired:
         """Take an idle context, or reserve the room for a new one, without waiting for an agent.
 
-        Nothing is created on the clients of `create_not_on`, where it has just failed.
+        Nothing is created on the clients of `create_not_on`, where it has just failed. Where others
+        were quicker it looks afresh, a few times.
 
         Raises:
+            StrategyError: If the strategy fails; nothing is held.
             StoreUnavailableError: If the store can't be read.
         """
-        now = self._clock()
-        snapshot = await self._registry.snapshot(now=now)
-        if assignment := await self._assign_one(request, snapshot, now):
-            return Acquired(self.handle(assignment))
-        sites = decide.sites(request, snapshot)
-        resting = {s.client_id for s in sites if s.client_id in create_not_on}
-        for site in sites:
-            if site.client_id in resting:
-                continue
-            epoch = await self._reserve(site, request, now)
-            if not isinstance(epoch, Denial):
-                return Creation(
-                    request=request, site=site, epoch=epoch, options=options or BrowserOptions()
-                )
-        verdict = decide.explain(request, snapshot)
-        failed = dict.fromkeys(resting, Reason.CREATION_FAILED)
-        return NotAcquired(replace(verdict, clients={**verdict.clients, **failed}))
+        wish = Wish(
+            request=request,
+            options=options or BrowserOptions(),
+            create_not_on=frozenset(create_not_on),
+            strategy=strategy or self._strategy,
+            timeout_s=self._timing.term_s(None) if timeout_s is None else timeout_s,
+        )
+        match await self._acquisition.take(wish):
+            case Assignment() as assignment:
+                return self._acquired(request, assignment, wish.timeout_s)
+            case Verdict() as verdict:
+                self._misses.note(request, verdict, self._clock())
+                return NotAcquired(verdict)
+            case Creation() as creation:
+                return creation
 
     async def complete(self, creation: Creation) -> Acquired | NotAcquired:
         """Create the context room was reserved for, and hold it.
 
         Whatever happens, cancellation included, the reservation is used or given back.
         """
-        settled = False
-        try:
-            async with asyncio.timeout(self._provision_timeout_s):
-                context_id = await self._create(creation)
-                outcome = await self._settle(creation, context_id)
-            settled = isinstance(outcome, Acquired)
-            return outcome
-        except (ClientAbsentError, TimeoutError) as error:
-            log.warning("creation.failed", client_id=creation.site.client_id, reason=str(error))
-            return self._not_created(creation, Reason.CREATION_FAILED)
-        finally:
-            if not settled:
-                await self.abandon(creation)
+        outcome = await self._provisioner.complete(creation)
+        if isinstance(outcome, Assignment):
+            return self._acquired(creation.request, outcome, creation.timeout_s)
+        verdict = Verdict(clients={creation.site.client_id: outcome}, contexts={})
+        self._misses.note(creation.request, verdict, self._clock())
+        return NotAcquired(verdict)
 
     async def abandon(self, creation: Creation) -> None:
         """Give the reserved room back."""
-        site = creation.site
-        if site.window_id is None:
-            await self._registry.cancel_window(
-                site.client_id, epoch=creation.epoch, identity=creation.request.identity
-            )
-        else:
-            await self._registry.cancel_tab(site.client_id, site.window_id, epoch=creation.epoch)
+        await self._provisioner.abandon(creation)
 
-    def handle(self, assignment: Assignment) -> ContextHandle:
+    def handle(self, assignment: Assignment, *, timeout_s: float | None = None) -> ContextHandle:
         """Return a handle on an assignment that holds."""
         return ContextHandle(
             assignment,
             registry=self._registry,
             app_node=self._app_node,
             clock=self._clock,
-            timeout_s=self._task_timeout_s,
+            timeout_s=self._timing.term_s(None) if timeout_s is None else timeout_s,
         )
 
-    async def release_expired(self) -> int:
-        """Release the assignments whose time is over, and do nothing else (P9)."""
-        ended = await self._registry.release_expired(now=self._clock())
-        for assignment in ended:
-            log.warning("assignment.expired", task_id=assignment.task_id)
-            await release_context(self._app_node, assignment)
-        return len(ended)
+    def misses(self, namespace: str) -> Sequence[Miss]:
+        """Say why the last acquisitions of a namespace came to nothing, the latest first.
 
-    async def _assign_one(
-        self, request: Request, snapshot: Snapshot, now: Instant
-    ) -> Assignment | None:
-        left = decide.candidates(request, snapshot)
-        while left:
-            chosen = self._strategy.choose(left) if self._strategy is not None else left[0]
-            if chosen is None:
-                return None
-            outcome = await self._registry.assign(
-                request,
-                chosen.client_id,
-                chosen.context_id,
-                now=now,
-                timeout_s=self._task_timeout_s,
-            )
-            if isinstance(outcome, Assignment):
-                return outcome
-            left.remove(chosen)
+        One entry a task, until it has what it asked for; bounded; of this manager alone.
+        """
+        return self._misses.of(Namespace(namespace))
+
+    def _acquired(self, request: Request, assignment: Assignment, timeout_s: float) -> Acquired:
+        self._misses.forget(request)
+        return Acquired(self.handle(assignment, timeout_s=timeout_s))
+
+
+def _other_presence(
+    contexts: AssignmentRegistry, connections: ConnectionRegistry | PresenceReader
+) -> PresenceReader | None:
+    one_store: object = contexts
+    if connections is one_store or not isinstance(connections, PresenceReader):
         return None
-
-    async def _reserve(self, site: Site, request: Request, now: Instant) -> int | Denial:
-        if site.window_id is None:
-            return await self._registry.reserve_window(
-                site.client_id, identity=request.identity, now=now
-            )
-        return await self._registry.reserve_tab(site.client_id, site.window_id, now=now)
-
-    async def _create(self, creation: Creation) -> ContextId:
-        body: wire.OpenWindow | wire.OpenTab
-        if creation.site.window_id is None:
-            body = wire.OpenWindow(
-                identity=creation.request.identity,
-                profile=creation.request.profile,
-                options=creation.options,
-            )
-        else:
-            body = wire.OpenTab(window_id=creation.site.window_id)
-        sent = await self._app_node.send(creation.site.client_id, command(self._new_id(), body))
-        try:
-            answer = await sent.answer
-        finally:
-            self._app_node.forget(sent)
-        if isinstance(answer, wire.Ack) or answer.outcome != "succeeded":
-            raise ClientAbsentError(f"{creation.site.client_id} opened nothing: {_why(answer)}")
-        context_id = answer.value.get("context_id")
-        if not isinstance(context_id, str):
-            raise ClientAbsentError(f"{creation.site.client_id} does not say what it opened")
-        return ContextId(context_id)
-
-    async def _settle(self, creation: Creation, context_id: ContextId) -> Acquired | NotAcquired:
-        while True:
-            generation = self._registry.generation()
-            outcome = await self._commit(creation, context_id, creation.site.window_id)
-            if isinstance(outcome, Assignment):
-                return Acquired(self.handle(outcome))
-            if outcome is not Denial.NOT_READY:
-                return self._not_created(creation, Reason.LOST_RACE)
-            await self._registry.changed_since(generation)
-
-    async def _commit(
-        self, creation: Creation, context_id: ContextId, window_id: WindowId | None
-    ) -> Assignment | Denial:
-        now, timeout_s = self._clock(), self._task_timeout_s
-        client_id: ClientId = creation.site.client_id
-        if window_id is None:
-            return await self._registry.settle_window(
-                creation.request,
-                client_id,
-                context_id,
-                epoch=creation.epoch,
-                identity=creation.request.identity,
-                now=now,
-                timeout_s=timeout_s,
-            )
-        return await self._registry.settle_tab(
-            creation.request,
-            client_id,
-            window_id,
-            context_id,
-            epoch=creation.epoch,
-            now=now,
-            timeout_s=timeout_s,
-        )
-
-    @staticmethod
-    def _not_created(creation: Creation, reason: Reason) -> NotAcquired:
-        return NotAcquired(Verdict(clients={creation.site.client_id: reason}, contexts={}))
+    return connections
 
 
-def _why(answer: wire.Ack | wire.Result) -> str:
-    if isinstance(answer, wire.Ack):
-        return f"{answer.refused} {answer.detail}".strip()
-    return answer.failure.detail if answer.failure is not None else answer.outcome
+def _placed(*registries: object) -> PlacedReservations | None:
+    return next((r for r in registries if isinstance(r, PlacedReservations)), None)
 
 
-__all__ = ["Acquired", "Creation", "NotAcquired", "Strategy", "WorkerContextManager"]
+__all__ = ["ANY", "Acquired", "Creation", "NotAcquired", "Strategy", "WorkerContextManager"]

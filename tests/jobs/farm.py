@@ -83,11 +83,13 @@ class Farm:
         self.registry = MemoryRegistry(store_epoch=store_epoch, presence_window_s=WINDOW_S)
         self.node, self.feed, self.live = AppNode(), JobFeed(), LiveAttempts()
         self.manager = WorkerContextManager(
-            registry=self.registry,
+            context_registry=self.registry,
+            connection_registry=self.registry,
+            browser_window_registry=self.registry,
             app_node=self.node,
             clock=self.clock,
             new_id=lambda: random_id("cmd"),
-            task_timeout_s=300,
+            task_timeout_ms=300_000,
             provision_timeout_s=5,
         )
         runner = AttemptRunner(

@@ -20,6 +20,7 @@ from farm.protocol.plan import Plan
 from farm.stores.memory import MemoryRegistry
 from tests.stores.pool import (
     LINK,
+    NS,
     T0,
     TIMEOUT_S,
     WINDOW_S,
@@ -78,11 +79,13 @@ async def make_desk(strategy: object = None, provision_timeout_s: float = 30.0) 
     ids = iter(range(1_000))
     desk: Desk
     manager = WorkerContextManager(
-        registry=registry,
+        context_registry=registry,
+        connection_registry=registry,
+        browser_window_registry=registry,
         app_node=node,
         clock=lambda: desk.now,
         new_id=lambda: f"cmd-{next(ids)}",
-        task_timeout_s=TIMEOUT_S,
+        task_timeout_ms=TIMEOUT_S * 1000,
         provision_timeout_s=provision_timeout_s,
         dispatch_strategy=strategy,  # type: ignore[arg-type]
     )
@@ -102,7 +105,7 @@ async def turns(condition: Callable[[], object]) -> None:
 
 
 async def acquired(desk: Desk) -> ContextHandle:
-    outcome = await desk.manager.try_acquire(request())
+    outcome = await desk.manager.try_acquire(NS, "task", auto_provision=True)
     assert isinstance(outcome, Acquired)
     return outcome.handle
 
@@ -116,7 +119,7 @@ async def test_an_idle_context_is_taken_without_asking_the_agent(desk: Desk) -> 
 
 async def test_a_window_is_opened_where_nothing_is_idle(desk: Desk) -> None:
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(desk.manager.try_acquire(request()))
+        task = group.create_task(desk.manager.try_acquire(NS, "task", auto_provision=True))
         await turns(lambda: desk.commands(wire.OpenWindow))
         assert await desk.slots() == 1
         desk.opened("T1")
@@ -200,7 +203,7 @@ async def test_what_was_reserved_is_given_back_where_nothing_comes_of_it(
     desk: Desk, story: Story, reason: Reason
 ) -> None:
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
-        task = group.create_task(desk.manager.try_acquire(request()))
+        task = group.create_task(desk.manager.try_acquire(NS, "task", auto_provision=True))
         await turns(lambda: desk.commands(wire.OpenWindow))
         await story(desk)
     outcome = task.result()
@@ -211,7 +214,7 @@ async def test_what_was_reserved_is_given_back_where_nothing_comes_of_it(
 
 async def test_what_was_reserved_is_given_back_when_it_takes_too_long() -> None:
     desk = await make_desk(provision_timeout_s=0.01)
-    outcome = await desk.manager.try_acquire(request())
+    outcome = await desk.manager.try_acquire(NS, "task", auto_provision=True)
     assert isinstance(outcome, NotAcquired)
     assert outcome.verdict.reason is Reason.CREATION_FAILED
     assert await desk.slots() == 0

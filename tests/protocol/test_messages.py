@@ -62,7 +62,7 @@ def test_every_kind_of_message_event_and_command_is_recorded() -> None:
     events = {e["event"]["kind"] for m in recorded for e in m.get("entries", ())}
     assert events == _kinds(wire.AttemptEvent)
     bodies = {m["body"]["kind"] for m in recorded if m["op"] == "command"}
-    assert bodies == {"open_window", "open_tab", "run", "release", "probe"}
+    assert bodies == {"open_window", "open_tab", "create_flow", "run", "release", "probe"}
 
 
 def test_a_step_key_nobody_knows_is_refused() -> None:

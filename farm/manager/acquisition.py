@@ -1,0 +1,145 @@
+"""One acquisition: a snapshot, a choice, and what the store says to it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from farm.clock import Clock
+from farm.core import decide
+from farm.core.decide import Verdict
+from farm.core.eligibility import Reason
+from farm.core.model import Assignment, Client, ClientId, Instant, Namespace, Request, Snapshot
+from farm.core.placement import Means
+from farm.core.reservation import Denial
+from farm.manager.choosing import Chooser
+from farm.manager.outcomes import Creation
+from farm.manager.provisioning import Provisioner
+from farm.manager.strategies import Strategy
+from farm.protocol.plan import BrowserOptions
+from farm.stores.ports import AssignmentRegistry, PresenceReader, TurnKeeper
+
+ANY = "any"
+Owner = Callable[[Namespace, ClientId], str]
+"""Which manager creates on a client for a namespace, or `any`."""
+_FRESH_READS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is to be acquired, and how."""
+
+    request: Request
+    options: BrowserOptions
+    create_not_on: frozenset[ClientId]
+    strategy: Strategy | None
+    timeout_s: float
+
+
+class Acquisition:
+    """Takes an idle context, or reserves the room for one that is to be created."""
+
+    def __init__(
+        self,
+        *,
+        registry: AssignmentRegistry,
+        presence: PresenceReader | None,
+        provisioner: Provisioner,
+        owner: str | Owner,
+        name: str,
+        clock: Clock,
+    ) -> None:
+        self._registry = registry
+        self._presence = presence
+        self._provisioner = provisioner
+        self._owner = owner
+        self._name = name
+        self._clock = clock
+        turns = registry.next_turn if isinstance(registry, TurnKeeper) else None
+        self._chooser = Chooser(registry, turns)
+
+    async def take(self, wish: Wish) -> Assignment | Creation | Verdict:
+        """Take or reserve, or say why nothing would do, all from one reading.
+
+        Where others were quicker with all that would have done, it reads afresh, a few times.
+        """
+        reads = 1
+        outcome = await self._look(wish)
+        while isinstance(outcome, Verdict) and _was_lost(outcome) and reads < _FRESH_READS:
+            reads += 1
+            outcome = await self._look(wish)
+        return outcome
+
+    async def _look(self, wish: Wish) -> Assignment | Creation | Verdict:
+        request, now = wish.request, self._clock()
+        snapshot = await self._read(request.namespace, now)
+        taken = await self._chooser.take(
+            request, snapshot, wish.strategy, now=now, timeout_s=wish.timeout_s
+        )
+        if isinstance(taken, Assignment):
+            return taken
+        means = self._provisioner.means(self._not_ours(request.namespace, snapshot))
+        created = await self._reserve(wish, snapshot, means, now)
+        if isinstance(created, Creation):
+            return created
+        verdict = decide.explain(request, snapshot, means)
+        lost = {client_id: r for (client_id, _), r in taken.contexts.items() if _is_loss(r)}
+        return replace(
+            verdict,
+            clients={**verdict.clients, **lost, **created},
+            contexts={**verdict.contexts, **taken.contexts},
+        )
+
+    async def _reserve(
+        self, wish: Wish, snapshot: Snapshot, means: Means, now: Instant
+    ) -> Creation | Mapping[ClientId, Reason]:
+        refused: dict[ClientId, Reason] = {}
+        for site in decide.sites(wish.request, snapshot, means):
+            if site.client_id in wish.create_not_on:
+                refused[site.client_id] = Reason.CREATION_FAILED
+                continue
+            epoch = await self._provisioner.reserve(site, wish.request, now)
+            if not isinstance(epoch, Denial):
+                return Creation(
+                    request=wish.request,
+                    site=site,
+                    epoch=epoch,
+                    options=wish.options,
+                    timeout_s=wish.timeout_s,
+                )
+            refused[site.client_id] = Reason.LOST_RACE
+        return refused
+
+    async def _read(self, namespace: Namespace, now: Instant) -> Snapshot:
+        if self._presence is None:
+            return await self._registry.snapshot(now=now)
+        present = await self._presence.presence(namespace, now=now)
+        snapshot = await self._registry.snapshot(now=now)
+        clients = tuple(_as_present(client, present) for client in snapshot.clients)
+        return replace(snapshot, clients=clients)
+
+    def _not_ours(self, namespace: Namespace, snapshot: Snapshot) -> frozenset[str]:
+        if self._owner == ANY:
+            return frozenset()
+        return frozenset(
+            client.client_id
+            for client in snapshot.clients
+            if self._owner_of(namespace, client.client_id) not in (ANY, self._name)
+        )
+
+    def _owner_of(self, namespace: Namespace, client_id: ClientId) -> str:
+        return self._owner if isinstance(self._owner, str) else self._owner(namespace, client_id)
+
+
+def _was_lost(verdict: Verdict) -> bool:
+    return any(_is_loss(reason) for reason in verdict.clients.values())
+
+
+def _is_loss(reason: Reason) -> bool:
+    return reason is Reason.LOST_RACE
+
+
+def _as_present(client: Client, present: Mapping[ClientId, Mapping[str, Any]]) -> Client:
+    metadata = present.get(client.client_id)
+    if metadata is None:
+        return replace(client, link=None)
+    return replace(client, metadata=metadata)
