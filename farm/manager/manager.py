@@ -3,14 +3,17 @@
 `docs/reference-coverage.md` says which demand is held where.
 """
 
+import asyncio
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import structlog
 
 from farm.clock import Clock, system_clock
 from farm.core.decide import Verdict
+from farm.core.eligibility import Reason
 from farm.core.model import Assignment, ClientId, LinkId, Namespace, Request
 from farm.core.placement import BrowserPlacement
 from farm.errors import CollaboratorMissingError
@@ -86,6 +89,7 @@ class WorkerContextManager:
         self._timing = Timing(timeout_ms=task_timeout_ms, interval_s=task_timeout_check_interval_s)
         self._registry = context_registry
         self._app_node = app_node
+        self._provision_timeout_s = provision_timeout_s
         self._strategy = dispatch_strategy
         self._clock = clock
         self._wakes = context_registry if isinstance(context_registry, Wakes) else Polling()
@@ -236,19 +240,37 @@ class WorkerContextManager:
             options=options,
         )
 
+        wish = self._wish(request, options, (), strategy, term_s)
+
         async def look(create_not_on: Collection[ClientId]) -> Acquired | NotAcquired:
-            begun = await self.begin(
-                request,
-                options=options,
-                create_not_on=create_not_on,
-                strategy=strategy,
-                timeout_s=term_s,
-            )
-            return await self.complete(begun) if isinstance(begun, Creation) else begun
+            return await self._look(replace(wish, create_not_on=frozenset(create_not_on)))
 
         if wait_s is None:
             return await look(())
         return await look_until_had(look, self._wakes, wait_s)
+
+    async def _look(self, wish: Wish) -> Acquired | NotAcquired:
+        """Take or create; where a creation comes to nothing, go on elsewhere while there is time.
+
+        What is said in the end is of one last reading, after the creations that came to nothing.
+        """
+        time = asyncio.get_running_loop().time
+        until = time() + self._provision_timeout_s
+        failed: dict[ClientId, Reason] = {}
+        while isinstance(outcome := await self._begin(wish), Creation):
+            if time() >= until:
+                await self.abandon(outcome)
+                failed.setdefault(outcome.site.client_id, Reason.CREATION_FAILED)
+            else:
+                made = await self._provisioner.complete(outcome)
+                if isinstance(made, Assignment):
+                    return self._acquired(wish, made)
+                failed[outcome.site.client_id] = made
+            wish = replace(wish, create_not_on=wish.create_not_on | failed.keys())
+        if failed and isinstance(outcome, NotAcquired):
+            verdict = outcome.verdict
+            return NotAcquired(replace(verdict, clients={**verdict.clients, **failed}))
+        return outcome
 
     async def begin(
         self,
@@ -268,18 +290,38 @@ class WorkerContextManager:
             StrategyError: If the strategy fails; nothing is held.
             StoreUnavailableError: If the store can't be read.
         """
-        wish = Wish(
+        return await self._begin(
+            self._wish(
+                request,
+                options,
+                create_not_on,
+                strategy,
+                self._timing.term_s(None) if timeout_s is None else timeout_s,
+            )
+        )
+
+    def _wish(
+        self,
+        request: Request,
+        options: BrowserOptions | None,
+        create_not_on: Collection[ClientId],
+        strategy: Strategy | None,
+        timeout_s: float,
+    ) -> Wish:
+        return Wish(
             request=request,
             options=options or BrowserOptions(),
             create_not_on=frozenset(create_not_on),
             strategy=strategy or self._strategy,
-            timeout_s=self._timing.term_s(None) if timeout_s is None else timeout_s,
+            timeout_s=timeout_s,
         )
+
+    async def _begin(self, wish: Wish) -> Acquired | Creation | NotAcquired:
         match await self._acquisition.take(wish):
             case Assignment() as assignment:
-                return self._acquired(request, assignment, wish.timeout_s)
+                return self._acquired(wish, assignment)
             case Verdict() as verdict:
-                self._misses.note(request, verdict, self._clock())
+                self._misses.note(wish.request, verdict, self._clock())
                 return NotAcquired(verdict)
             case Creation() as creation:
                 return creation
@@ -291,7 +333,8 @@ class WorkerContextManager:
         """
         outcome = await self._provisioner.complete(creation)
         if isinstance(outcome, Assignment):
-            return self._acquired(creation.request, outcome, creation.timeout_s)
+            self._misses.forget(creation.request)
+            return Acquired(self.handle(outcome, timeout_s=creation.timeout_s))
         verdict = Verdict(clients={creation.site.client_id: outcome}, contexts={})
         self._misses.note(creation.request, verdict, self._clock())
         return NotAcquired(verdict)
@@ -317,9 +360,9 @@ class WorkerContextManager:
         """
         return self._misses.of(Namespace(namespace))
 
-    def _acquired(self, request: Request, assignment: Assignment, timeout_s: float) -> Acquired:
-        self._misses.forget(request)
-        return Acquired(self.handle(assignment, timeout_s=timeout_s))
+    def _acquired(self, wish: Wish, assignment: Assignment) -> Acquired:
+        self._misses.forget(wish.request)
+        return Acquired(self.handle(assignment, timeout_s=wish.timeout_s))
 
 
 def _other_presence(

@@ -81,8 +81,12 @@ def request_of(
     """Make the request.
 
     Raises:
-        InvalidInputError: If there is no such client type, or a requirement is not JSON.
+        InvalidInputError: If a name is empty, there is no such client type, or a requirement is no
+            JSON value.
     """
+    for name, given in (("namespace", namespace), ("task_id", task_id)):
+        if not given:
+            raise InvalidInputError(f"{name} is empty")
     try:
         kind = None if client_type is None else ClientType(client_type)
         canonical(dict(requirements or {}))
