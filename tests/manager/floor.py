@@ -124,19 +124,19 @@ class Floor:
         self.node = AppNode()
         self.now = T0
         self.links = 0
+        self.ids = iter(range(1_000_000))
 
     def passes(self, seconds: float) -> None:
         self.now = Instant(self.now + seconds)
 
     def manager(self, **options: Any) -> WorkerContextManager:
-        ids = iter(range(1_000_000))
         given: dict[str, Any] = {
             "context_registry": self.registry,
             "connection_registry": self.registry,
             "browser_window_registry": self.registry,
             "app_node": self.node,
             "clock": lambda: self.now,
-            "new_id": lambda: f"cmd-{next(ids)}",
+            "new_id": lambda: f"cmd-{next(self.ids)}",
             "provision_timeout_s": 5.0,
         }
         return WorkerContextManager(**(given | options))
