@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -428,3 +428,9 @@ async def test_an_acquired_handle_is_what_acquire_returns(floor: Floor) -> None:
     assert outcome.handle.assignment.context_id == ContextId("W1.a")
     client: Client = await floor.client()
     assert replace(client).assignments[ContextId("W1.a")] == outcome.handle.assignment
+
+
+def test_an_assignment_says_nothing_of_its_task_but_the_label() -> None:
+    of_the_lease = {"namespace", "client_id", "epoch", "context_id", "token", "dedicated"}
+    times = {"since", "renewed_at", "expires_at"}
+    assert {field.name for field in fields(Assignment)} == of_the_lease | times | {"task_id"}

@@ -1,6 +1,7 @@
 """The timeout releases, and does nothing else; starting and stopping it is the host's."""
 
 import asyncio
+import inspect
 from typing import Any
 
 import pytest
@@ -46,6 +47,12 @@ async def test_nothing_runs_until_it_is_started_and_both_may_be_repeated(floor: 
     await manager.start()
     assert is_sweeping(manager)
     await manager.stop()
+
+
+def test_without_other_words_it_is_five_minutes_looked_at_every_thirty_seconds() -> None:
+    given = inspect.signature(WorkerContextManager).parameters
+    assert given["task_timeout_ms"].default == 300_000
+    assert given["task_timeout_check_interval_s"].default == 30.0
 
 
 async def test_a_timeout_of_zero_starts_no_loop_and_ends_no_assignment(floor: Floor) -> None:
@@ -145,9 +152,9 @@ async def test_past_its_time_and_not_swept_it_still_holds(floor: Floor) -> None:
     manager = floor.manager()
     handle = await hold(manager)
     floor.passes(301)
-    await floor.registry.heard(
-        handle.assignment.client_id, link_of(await floor.client()), now=floor.now
-    )
+    client = await floor.client()
+    assert client.link is not None
+    await floor.registry.heard(client.client_id, client.link, now=floor.now)
     assert await manager.acquire(NS, "other") is None
     await handle.renew()
     assert await manager.release_expired() == 0
