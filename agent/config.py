@@ -34,13 +34,7 @@ class Settings(BaseSettings):
     """The agent's name; one process at a time may have it. By default the host's name."""
 
     namespaces: Annotated[tuple[str, ...], NoDecode, Field(min_length=1)] = ("default",)
-    """Whose work it takes; comma separated."""
-
-    task_queue: str = "default"
-    """Which queue it serves."""
-
-    node: str | None = None
-    """Where it is: a host, a zone, an egress."""
+    """Whose work it takes: the namespace its token is for."""
 
     metadata: Annotated[dict[str, Any], NoDecode] = {}
     """What jobs may require: a JSON object, or `key=value` pairs with commas (values are texts)."""

@@ -86,8 +86,6 @@ def _hello(settings: Settings) -> Hello:
         instance=uuid.uuid4().hex,
         epoch="",
         namespaces=settings.namespaces,
-        task_queue=settings.task_queue,
-        node=settings.node,
         metadata=settings.metadata,
         capacity=Capacity(
             max_concurrency=settings.slots,
