@@ -279,7 +279,6 @@ class Welcome(Message):
     heartbeat_interval_s: float
     window_s: float
     """With nothing heard from the farm for this long the agent gives up its assignments."""
-    farm_id: str = ""
 
 
 class Refused(Message):

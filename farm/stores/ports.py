@@ -12,10 +12,8 @@ from typing import Protocol
 from farm.core.job_states import JobState
 from farm.core.model import (
     Assignment,
-    Capacity,
     Client,
     ClientId,
-    ClientType,
     Context,
     ContextId,
     Instant,
@@ -23,7 +21,6 @@ from farm.core.model import (
     Namespace,
     Request,
     Snapshot,
-    TaskId,
     Token,
     Window,
     WindowId,
@@ -416,13 +413,10 @@ class ArtifactStore(Protocol):
 __all__ = [
     "ArtifactStore",
     "BrowserWindowRegistry",
-    "Capacity",
-    "ClientType",
     "ConnectionRegistry",
     "ContextRegistry",
     "Ledger",
     "Registry",
     "StoredFile",
-    "TaskId",
     "Wakes",
 ]
