@@ -17,7 +17,8 @@ from farm.protocol.failures import Reason
 from farm.protocol.steps import Back, Goto, Reload, WaitForUrl
 
 EGRESS_HEADER = "x-tabfarm-egress"
-"""The egress proxy sets it on its own answers and strips it from what servers say."""
+"""The egress proxy sets it on its own answers and strips it from what servers say. What comes
+through a tunnel, as with https, is never its own and may say anything."""
 Wait = Literal["load", "domcontentloaded", "commit", "networkidle"]
 
 MAX_INTERRUPTIONS = 2
@@ -143,6 +144,8 @@ async def _navigate(stage: Stage, going: Awaitable[Response | None], url: str) -
 
 def _check_own_answer(response: Response) -> None:
     """Refuse to take the egress proxy's own page for the site's."""
+    if urlsplit(response.url).scheme != "http":
+        return
     host = clean(urlsplit(response.url).netloc)
     match response.headers.get(EGRESS_HEADER):
         case None:
