@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from farm import config
-from farm.cli import exits, folder, job_source, output, running
+from farm.cli import destinations, exits, folder, job_source, output, running
 from farm.cli.children import AgentOptions, Children
 from farm.cli.exits import ExitCode
 from farm.cli.folder import ResultFolder
@@ -67,8 +67,9 @@ def run(
 ) -> None:
     """Run a job file here and now; the exit code is the job's.
 
-    Records go to DIR/items.jsonl and .csv, files to DIR/artifacts, the job's history to
-    DIR/job.json; without -o the records go to stdout as JSON lines.
+    Records go to DIR/items.jsonl and .csv, files to DIR/artifacts, the
+    job's history to DIR/job.json; without -o the records go to stdout
+    as JSON lines.
     """
     order = running.checked(
         lambda: _order(file, to, headed, slow_mo, keep_open, params, allow, force, as_json)
@@ -98,7 +99,7 @@ def _order(
     return Order(
         source=source,
         params=given,
-        allow=(*private, *(allow or ())),
+        allow=(*private, *destinations.checked(allow or ())),
         folder=to,
         as_json=as_json,
         agent=AgentOptions(

@@ -40,7 +40,8 @@ async def create(
 @app.command()
 @farm_command
 async def revoke(
-    client: FarmClient, token_id: Annotated[str, typer.Argument(metavar="ID")]
+    client: FarmClient,
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="The token's id, not itself.")],
 ) -> ExitCode:
     """Let a token open nothing any more."""
     await client.revoke_token(token_id)
