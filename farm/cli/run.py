@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import sys
 import tempfile
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from farm.cli.folder import ResultFolder
 from farm.cli.follow import conclude, display, follow
 from farm.cli.interrupts import Interrupts, interrupts
 from farm.cli.job_source import JobSource, Params
-from farm.cli.up import Allow
+from farm.cli.up import Allow, say_who_sees_it
 from farm.protocol.resources import JobDetail
 from farm.sdk import FarmApiError, FarmClient
 
@@ -74,8 +73,8 @@ def run(
     order = running.checked(
         lambda: _order(file, to, headed, slow_mo, keep_open, params, allow, force, as_json)
     )
-    if headed and not os.environ.get("DISPLAY"):  # noqa: TID251 - X11's, not a setting of ours
-        output.say("DISPLAY is not set: the browser gets a display that nobody sees.")
+    if headed:
+        say_who_sees_it()
     running.run(_run(order))
 
 

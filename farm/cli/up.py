@@ -1,6 +1,7 @@
 """`farm up` and `farm serve`: a coordinator until a signal, with agents of its own or without."""
 
 import asyncio
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,6 +47,8 @@ def up(
 ) -> None:
     """Start a coordinator and agents on this machine, until Ctrl-C."""
     settings = _settings(host, port, data_dir, allow)
+    if headed:
+        say_who_sees_it()
     running.run(serve_until_told(settings, agents, AgentOptions(headed=headed)))
 
 
@@ -54,6 +57,12 @@ def serve(
 ) -> None:
     """Start a coordinator alone, until Ctrl-C; agents dial in with tokens of their own."""
     running.run(serve_until_told(_settings(host, port, data_dir, allow), 0, AgentOptions()))
+
+
+def say_who_sees_it() -> None:
+    """Say it where a browser that is to be shown has no screen to be shown on."""
+    if not os.environ.get("DISPLAY"):  # noqa: TID251 - X11's, not a setting of ours
+        output.say("DISPLAY is not set: the browser gets a display that nobody sees.")
 
 
 def _settings(
