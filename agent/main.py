@@ -66,6 +66,7 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
             sandbox=settings.sandbox,
             slow_mo_ms=settings.slow_mo_ms,
             keep_open=settings.keep_open,
+            may_act=lambda: machine.may_act(monotonic()),
         )
         runner = Runner(
             machine,
@@ -86,8 +87,6 @@ def _hello(settings: Settings) -> Hello:
         instance=uuid.uuid4().hex,
         epoch="",
         namespaces=settings.namespaces,
-        task_queue=settings.task_queue,
-        node=settings.node,
         metadata=settings.metadata,
         capacity=Capacity(
             max_concurrency=settings.slots,

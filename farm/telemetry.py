@@ -10,7 +10,10 @@ def configure_logging(*, json: bool | None = None, level: str = "info") -> None:
     """Write one line an event to stderr: JSON unless a person is looking (or as told)."""
     as_json = not sys.stderr.isatty() if json is None else json
     renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
+        structlog.processors.JSONRenderer()
+        if as_json
+        # Quoted, since a text may be a page's, and a terminal obeys control characters.
+        else structlog.dev.ConsoleRenderer(repr_native_str=True)
     )
     structlog.configure(
         processors=[

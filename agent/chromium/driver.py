@@ -95,7 +95,7 @@ class Driver:
             with contextlib.suppress(PlaywrightError, OSError):
                 await within(_END_TIMEOUT_S, playwright.stop())
         await within(_END_TIMEOUT_S, self._gone())
-        self.workspace.remove()
+        await asyncio.to_thread(self.workspace.remove)  # may hold thousands of files
 
     async def _gone(self) -> None:
         pids = {self.pid} if self.pid is not None else set()

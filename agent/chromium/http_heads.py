@@ -1,5 +1,6 @@
 """The heads of HTTP/1 messages as the forwarder reads and rewrites them. Pure."""
 
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -8,6 +9,7 @@ from agent.chromium.egress import split_authority
 MARK = "X-Tabfarm-Egress"
 """Set on the forwarder's own answers, and on no other: it is taken out of what servers say."""
 
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _HOP_BY_HOP = frozenset({"connection", "keep-alive", "te", "trailer"})
 
 
@@ -115,9 +117,12 @@ def own_answer(status: str, mark: str, text: str) -> bytes:
 
 
 def _split(head: bytes, *, lenient: bool = False) -> tuple[str, list[tuple[str, str]]]:
-    """Split a head into its first line and its fields; lenient drops fields that are none."""
+    """Split a head into its first line and its fields; lenient drops fields that are none.
+
+    A line ends where Chromium lets it end, so that nothing is a field to it and none to us.
+    """
     text = head.decode("latin-1").removesuffix("\r\n\r\n")
-    line, *rest = text.split("\r\n")
+    line, *rest = _LINE_END.split(text)
     fields = []
     for raw in rest:
         name, colon, value = raw.partition(":")

@@ -11,13 +11,14 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from agent.ports import Denied
 from agent.steps.failures import StepFailed, clean, message_of, page_is_gone
-from agent.steps.globs import url_pattern
+from agent.steps.globs import url_matches
 from agent.steps.stage import Stage
 from farm.protocol.failures import Reason
 from farm.protocol.steps import Back, Goto, Reload, WaitForUrl
 
 EGRESS_HEADER = "x-tabfarm-egress"
-"""The egress proxy sets it on its own answers and strips it from what servers say."""
+"""The egress proxy sets it on its own answers and strips it from what servers say. What comes
+through a tunnel, as with https, is never its own and may say anything."""
 Wait = Literal["load", "domcontentloaded", "commit", "networkidle"]
 
 MAX_INTERRUPTIONS = 2
@@ -62,7 +63,9 @@ async def wait_for_url(stage: Stage, step: WaitForUrl) -> None:
     """Wait until the address matches."""
     try:
         await stage.page.wait_for_url(
-            url_pattern(step.url), wait_until="commit", timeout=stage.clock.playwright_ms
+            lambda url: url_matches(step.url, url),
+            wait_until="commit",
+            timeout=stage.clock.playwright_ms,
         )
     except PlaywrightTimeout:
         raise StepFailed(
@@ -143,6 +146,8 @@ async def _navigate(stage: Stage, going: Awaitable[Response | None], url: str) -
 
 def _check_own_answer(response: Response) -> None:
     """Refuse to take the egress proxy's own page for the site's."""
+    if urlsplit(response.url).scheme != "http":
+        return
     host = clean(urlsplit(response.url).netloc)
     match response.headers.get(EGRESS_HEADER):
         case None:

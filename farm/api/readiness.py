@@ -45,10 +45,6 @@ class Readiness:
         """A job has succeeded, which says as much as a test."""
         self._last = Verdict(at=self._clock(), reason=None)
 
-    def doubt(self) -> None:
-        """Something has changed for the worse, such as the last agent leaving: test again."""
-        self._last = None
-
     async def verdict(self) -> Verdict:
         """Return the last outcome if it is fresh, else test now."""
         async with self._testing:

@@ -53,7 +53,7 @@ def progress_view(progress: Progress | None) -> ProgressView | None:
 
 
 def _waiting_view(job: Job, dispatcher: Dispatcher) -> WaitingView | None:
-    waiting = dispatcher.waiting(job.job_id) if job.state is JobState.QUEUED else None
+    waiting = dispatcher.waiting(job.match_key) if job.state is JobState.QUEUED else None
     if waiting is None:
         return None
     return WaitingView(reason=waiting.reason, remedy=waiting.remedy, detail=waiting.detail)

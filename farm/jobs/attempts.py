@@ -96,13 +96,15 @@ class AttemptRunner:
         live.sent = True
         if job.cancel_requested:
             live.cancel("cancelled")
+        # Before anything is waited for: the agent's next frame may be the result.
+        sent = self._app_node.expect(attempt.client_id, attempt.command_id, outlives_link=True)
         try:
             # Put back for as long as an agent may be silent; it lasts as any other from here on.
             await _renew(handle)
-            sent = self._app_node.expect(attempt.client_id, attempt.command_id, outlives_link=True)
             end = await self._watch(sent, live, handle, spec)
             return await self._finish(job, attempt, live, spec, end)
         finally:
+            self._app_node.forget(sent)
             await self._let_go(live, handle)
 
     async def lose(self, job: Job, attempt: Attempt, why: str) -> Job | None:
@@ -218,6 +220,7 @@ class AttemptRunner:
                     told = await self._stop(live)
                 await _renew(handle)
         finally:
+            live.acknowledged = sent.acknowledged
             self._app_node.forget(sent)
 
     async def _stop(self, live: LiveAttempt) -> bool:
@@ -290,7 +293,8 @@ class AttemptRunner:
             Ending(
                 state=end.state,
                 transient=end.transient,
-                began=attempt.began,
+                # What an agent took up counts as begun, though it had no time to say so.
+                began=attempt.began or (live is not None and live.acknowledged),
                 cancel_requested=job.cancel_requested,
             ),
             [EffectMark(once=e.effect == "once", done=e.done_at is not None) for e in effects],

@@ -70,6 +70,9 @@ class JobDispatcher:
         self._stirred = asyncio.Event()
         self._placing: set[str] = set()
         self._waiting: dict[str, Waiting] = {}
+        """By match key: jobs that ask for the same wait for the same."""
+        self._missed: dict[str, JobSpec] = {}
+        """The jobs that nobody could take when they were last looked at."""
         self._orphans: dict[str, Attempt] = {}
         self._unstarted: dict[str, Acquired | Creation] = {}
         """What was taken for jobs whose tasks have not begun."""
@@ -91,9 +94,9 @@ class JobDispatcher:
         if live := self._live.of_job(job_id):
             live.cancel("cancelled")
 
-    def waiting(self, job_id: str) -> Waiting | None:
+    def waiting(self, match_key: str) -> Waiting | None:
         """See `Dispatcher.waiting`."""
-        return self._waiting.get(job_id)
+        return self._waiting.get(match_key)
 
     def progress(self, job_id: str) -> Progress | None:
         """See `Dispatcher.progress`."""
@@ -240,20 +243,22 @@ class JobDispatcher:
         """Place jobs until none is left that anybody can take; tell whether some had to stay."""
         if self._closed_intake:
             return False
-        missed: set[str] = set()
-        while True:
-            job = await self._ledger.next_queued(
-                now=self._clock(),
-                without_keys=frozenset(missed),
-                without_jobs=frozenset(self._placing),
-            )
-            if job is None:
-                return bool(missed)
-            if not await self._place(group, job):
-                missed.add(job.match_key)
+        keys: set[str] = set()
+        missed: dict[str, JobSpec] = {}
+        while job := await self._ledger.next_queued(
+            now=self._clock(),
+            without_keys=frozenset(keys),
+            without_jobs=frozenset(self._placing),
+        ):
+            spec = self._missed.get(job.job_id) or JobSpec.model_validate(job.spec)
+            if not await self._place(group, job, spec):
+                keys.add(job.match_key)
+                missed[job.job_id] = spec
+        self._missed = missed
+        self._waiting = {key: why for key, why in self._waiting.items() if key in keys}
+        return bool(keys)
 
-    async def _place(self, group: asyncio.TaskGroup, job: Job) -> bool:
-        spec = JobSpec.model_validate(job.spec)
+    async def _place(self, group: asyncio.TaskGroup, job: Job, spec: JobSpec) -> bool:
         request = request_for(job.job_id, job.namespace, spec)
         begun = await self._manager.begin(
             request, options=browser_options(spec), create_not_on=self._resting
@@ -262,7 +267,6 @@ class JobDispatcher:
             self._explain(job, begun.verdict)
             return False
         self._placing.add(job.job_id)
-        self._waiting.pop(job.job_id, None)
         self._unstarted[job.job_id] = begun
         group.create_task(self._carry(job, spec, begun), name=f"job {job.job_id}")
         return True
@@ -308,7 +312,7 @@ class JobDispatcher:
 
     def _explain(self, job: Job, verdict: Verdict) -> None:
         reasons = sorted({reason.value for reason in verdict.clients.values()})
-        self._waiting[job.job_id] = Waiting(
+        self._waiting[job.match_key] = Waiting(
             reason=verdict.reason.value if verdict.reason is not None else "no_agent",
             remedy=verdict.remedy,
             detail=f"{len(verdict.clients)} agents looked at: {', '.join(reasons) or 'none'}",

@@ -6,7 +6,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Why a queued job has not begun; a reading of one moment."""
+    """Why queued jobs of one kind have not begun; a reading of one moment."""
 
     reason: str
     """Such as `requirements_not_met`; the values are part of the public API."""
@@ -41,8 +41,8 @@ class Dispatcher(Protocol):
         """A running job has been marked for cancelling in the ledger; stop its attempt."""
         ...
 
-    def waiting(self, job_id: str) -> Waiting | None:
-        """Tell why a queued job waits; None where it does not, or nobody has looked yet."""
+    def waiting(self, match_key: str) -> Waiting | None:
+        """Tell why queued jobs of one kind wait; None where none does, or nobody has looked yet."""
         ...
 
     def progress(self, job_id: str) -> Progress | None:

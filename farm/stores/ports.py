@@ -12,10 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 from farm.core.job_states import JobState
 from farm.core.model import (
     Assignment,
-    Capacity,
     Client,
     ClientId,
-    ClientType,
     Context,
     ContextId,
     Instant,
@@ -23,7 +21,6 @@ from farm.core.model import (
     Namespace,
     Request,
     Snapshot,
-    TaskId,
     Token,
     Window,
     WindowId,
@@ -473,7 +470,11 @@ class Ledger(Protocol):
         ...
 
     async def revoke_token(self, token_id: str, *, now: Instant) -> None:
-        """Let a token open nothing any more."""
+        """Let a token open nothing any more; again is no error, and the first time counts.
+
+        Raises:
+            NotFoundError: If there is no such token.
+        """
         ...
 
 
@@ -511,9 +512,7 @@ __all__ = [
     "AssignmentRegistry",
     "BrowserWindowRegistry",
     "BulkTimeout",
-    "Capacity",
     "ClientRelease",
-    "ClientType",
     "ConnectionRegistry",
     "ContextRegistry",
     "Ledger",
@@ -521,7 +520,6 @@ __all__ = [
     "PresenceReader",
     "Registry",
     "StoredFile",
-    "TaskId",
     "TurnKeeper",
     "Wakes",
 ]

@@ -48,8 +48,8 @@ class StandInDispatcher:
     def cancel(self, job_id: str) -> None:
         self.cancelled.append(job_id)
 
-    def waiting(self, job_id: str) -> Waiting | None:
-        return self.waits.get(job_id)
+    def waiting(self, match_key: str) -> Waiting | None:
+        return self.waits.get(match_key)
 
     def progress(self, job_id: str) -> Progress | None:
         return self.does.get(job_id)

@@ -86,12 +86,3 @@ async def test_a_test_that_hangs_or_finds_nobody_is_a_reason() -> None:
     assert "longer" in ((await hanging.verdict()).reason or "")
     alone = Readiness(nobody, lambda: Instant(1.0))
     assert (await alone.verdict()).reason == "the agent has gone"
-
-
-async def test_a_doubt_makes_the_next_question_test_again() -> None:
-    probe = Probe()
-    readiness = Readiness(probe, lambda: Instant(1.0))
-    await readiness.verdict()
-    readiness.doubt()
-    await readiness.verdict()
-    assert probe.ran == 2

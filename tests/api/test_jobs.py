@@ -4,6 +4,7 @@ import io
 import json
 
 from farm.core.job_states import AttemptState, JobState
+from farm.core.model import Namespace
 from farm.jobs.ports import Progress, Waiting
 from tests.api.stack import DEFAULT, JOB, Stack
 
@@ -148,7 +149,8 @@ async def test_a_list_may_be_of_one_state_and_an_unknown_one_is_refused(stack: S
 
 async def test_a_queued_job_says_why_it_waits_and_a_running_one_what_it_does(stack: Stack) -> None:
     job_id = await stack.submit()
-    stack.dispatcher.waits[job_id] = Waiting(reason="at_capacity", remedy="add an agent")
+    kind = (await stack.ledger.job(Namespace("default"), job_id)).match_key
+    stack.dispatcher.waits[kind] = Waiting(reason="at_capacity", remedy="add an agent")
     url = f"{stack.url}/v1/jobs/{job_id}"
     async with stack.http.get(url, headers=stack.as_admin()) as response:
         body = await response.json()

@@ -149,8 +149,9 @@ class Farm:
         return list(await self.ledger.attempts(job_id))
 
     async def waits(self, job_id: str) -> str:
-        await until(lambda: self.dispatcher.waiting(job_id) is not None)
-        waiting = self.dispatcher.waiting(job_id)
+        key = (await self.job(job_id)).match_key
+        await until(lambda: self.dispatcher.waiting(key) is not None)
+        waiting = self.dispatcher.waiting(key)
         assert waiting is not None
         return waiting.reason
 

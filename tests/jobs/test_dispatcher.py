@@ -71,7 +71,18 @@ async def test_a_job_nobody_can_take_says_why_and_is_in_nobodys_way(
 
 
 async def test_without_an_agent_a_job_waits_and_says_so(farm: Farm) -> None:
-    assert await farm.waits(await farm.submit()) == "no_agent"
+    first, second = await farm.submit(), await farm.submit()
+    assert await farm.waits(first) == "no_agent"
+    assert await farm.waits(second) == "no_agent"
+
+
+async def test_nothing_is_remembered_of_jobs_that_wait_no_more(farm: Farm) -> None:
+    job_id = await farm.submit()
+    await farm.waits(job_id)
+    key = (await farm.job(job_id)).match_key
+    await farm.jobs.cancel((await farm.job(job_id)).namespace, job_id)
+    farm.dispatcher.wake()
+    await until(lambda: farm.dispatcher.waiting(key) is None)
 
 
 async def test_a_busy_answer_costs_no_attempt_and_is_bounded(farm: Farm) -> None:

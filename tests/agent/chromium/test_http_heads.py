@@ -51,6 +51,13 @@ def test_a_servers_odd_line_is_dropped_and_its_answer_passed_on() -> None:
     )
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r"])
+def test_a_server_cannot_pose_as_us_by_a_line_end_of_its_own(end: bytes) -> None:
+    head = b"HTTP/1.1 403 No\r\nX-A: b" + end + b"X-Tabfarm-Egress: denied\r\n\r\n"
+    _, rewritten = rewrite_response(head)
+    assert rewritten == b"HTTP/1.1 403 No\r\nX-A: b\r\nConnection: close\r\n\r\n"
+
+
 def test_an_answer_of_our_own_is_short_and_plain() -> None:
     head, _, body = own_answer("403 Forbidden", "denied", "<b>" * 1000).partition(b"\r\n\r\n")
     assert len(body) <= 1001

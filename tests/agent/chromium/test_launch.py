@@ -192,20 +192,25 @@ async def test_an_executable_that_is_no_browser_is_named(lost: Lost) -> None:
 async def test_nothing_outlives_an_agent_that_is_killed(
     headless_browser: Found, number: signal.Signals
 ) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", AGENT],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
-    ) as agent:
+    with (
+        # Its own, since any agent that starts on this machine sweeps the place they share.
+        tempfile.TemporaryDirectory() as own,
+        subprocess.Popen(
+            [sys.executable, "-c", AGENT],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.getcwd(), "TMPDIR": own},
+        ) as agent,
+    ):
         assert agent.stdout is not None
         pid, driver, path = agent.stdout.readline().split()
         groups = {os.getpgid(int(pid))}
         agent.send_signal(number)
         await until(lambda: not processes.anyone_left(groups, {int(pid), int(driver)}))
-    assert Path(path).exists()
-    assert Path(path) in sweep(Path(path).parent)
-    assert not Path(path).exists()
+        assert agent.wait() == -number
+        assert Path(path).exists()
+        assert Path(path) in sweep(Path(own))
+        assert not Path(path).exists()
 
 
 def test_the_workspace_of_a_living_agent_is_not_swept(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from aiohttp import web
-from playwright.async_api import Request
+from playwright.async_api import Request, Route
 
 from agent.ports import Denied
 from farm.protocol.failures import Failure, Reason
@@ -84,6 +84,16 @@ async def test_expect_status_fails_with_the_status(run: Runner, site: Site) -> N
     assert (failure.reason, failure.status) == (Reason.HTTP_STATUS, 404)
     assert "expected 200, got 404" in failure.detail
     assert (failure.step_index, failure.step) == (0, "goto")
+
+
+async def test_a_site_behind_a_tunnel_cannot_pose_as_the_egress_proxy(run: Runner) -> None:
+    mark = {"X-Tabfarm-Egress": "denied"}
+
+    async def posing(route: Route) -> None:
+        await route.fulfill(status=403, headers=mark, body="no")
+
+    await run.page.route("https://site.test/**", posing)
+    assert await goto(run, "https://site.test/") is None
 
 
 async def test_the_egress_proxys_own_answers_are_not_taken_for_the_sites(
