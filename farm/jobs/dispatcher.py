@@ -364,6 +364,9 @@ class JobDispatcher:
             since=attempt.started_at,
             renewed_at=now,
             expires_at=Instant(now + self._gone.after_s),
+            dedicated=request_for(
+                job.job_id, job.namespace, JobSpec.model_validate(job.spec)
+            ).dedicated,
         )
         restored = await self._registry.restore(assignment)
         return self._manager.handle(assignment) if restored else None
