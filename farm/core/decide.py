@@ -10,7 +10,6 @@ from farm.core.eligibility import Reason, reject_client, reject_context
 from farm.core.model import (
     Client,
     ClientId,
-    ClientType,
     Context,
     ContextId,
     Request,
@@ -126,9 +125,9 @@ def each_candidate(request: Request, snapshot: Snapshot) -> Iterator[Candidate]:
 
     The affinity client's come first. What is not asked for is not looked at.
     """
+    if request.mode in MUST_CREATE:
+        return
     for client in in_order(request, _eligible(request, snapshot)):
-        if _only_new(request, client):
-            continue
         for context_id in sorted(client.contexts):
             context = client.contexts[context_id]
             if reject_context(request, client, context) is None:
@@ -165,12 +164,12 @@ def explain(request: Request, snapshot: Snapshot, means: Means = _EVERYTHING) ->
     """
     clients: dict[ClientId, Reason] = {}
     contexts: dict[ContextKey, Reason] = {}
+    fitting = Reason.MUST_BE_NEW if request.mode in MUST_CREATE else Reason.LOST_RACE
     for client in snapshot.clients:
         reason = _reject(request, client, snapshot)
         if reason is not None:
             clients[client.client_id] = reason
             continue
-        fitting = Reason.MUST_BE_NEW if _only_new(request, client) else Reason.LOST_RACE
         for context_id, context in client.contexts.items():
             contexts[client.client_id, context_id] = (
                 reject_context(request, client, context) or fitting
@@ -178,10 +177,6 @@ def explain(request: Request, snapshot: Snapshot, means: Means = _EVERYTHING) ->
         site = site_on(request, client, snapshot.clients, means)
         clients[client.client_id] = site if isinstance(site, Reason) else Reason.LOST_RACE
     return Verdict(clients=clients, contexts=contexts)
-
-
-def _only_new(request: Request, client: Client) -> bool:
-    return request.mode in MUST_CREATE and client.client_type is ClientType.BROWSER
 
 
 def _reject(request: Request, client: Client, snapshot: Snapshot) -> Reason | None:

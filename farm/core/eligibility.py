@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from farm.core.model import Client, Context, ContextState, Instant, Owner, Request, WindowId
+from farm.core.placement import ANYWHERE
 
 
 class Reason(StrEnum):
@@ -138,8 +139,13 @@ def _is_of_identity(request: Request, client: Client, context: Context) -> Reaso
 
 
 def _is_in_window(request: Request, client: Client, context: Context) -> Reason | None:
-    named = request.placement.window_id if request.placement is not None else None
-    return None if named in (None, context.window_id) else Reason.OTHER_WINDOW
+    placement = request.placement
+    if placement is None or placement.mode in ANYWHERE:
+        return None
+    # Who asks for a window is given no flow, which has none.
+    named = placement.window_id or context.window_id
+    fits = context.window_id is not None and context.window_id == named
+    return None if fits else Reason.OTHER_WINDOW
 
 
 def _shares_well(request: Request, client: Client, context: Context) -> Reason | None:

@@ -28,6 +28,8 @@ class Mode(StrEnum):
 
 MUST_CREATE = frozenset({Mode.NEW_TAB, Mode.NEW_WINDOW})
 """Modes for which no tab that is there already will do."""
+ANYWHERE = frozenset({Mode.REUSE_ONLY, Mode.PREFER_REUSE})
+"""Modes that mean something where there are no windows."""
 
 
 class Fill(StrEnum):

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from farm.core.eligibility import Reason, reject_company
 from farm.core.model import Client, ClientId, ClientType, Owner, Request, WindowId
-from farm.core.placement import Fill, Means, Mode
+from farm.core.placement import ANYWHERE, Fill, Means, Mode
 
 
 class Need(StrEnum):
@@ -55,6 +55,8 @@ def site_on(
 def _can_create_on(request: Request, client: Client) -> bool:
     if client.client_type is ClientType.BROWSER:
         return True
+    if request.placement is not None and request.mode not in ANYWHERE:
+        return False
     # Who leaves the type open is given an idle flow, but it is browsers that are made for it.
     return client.client_type is ClientType.CONSOLE and request.client_type is ClientType.CONSOLE
 

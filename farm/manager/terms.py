@@ -8,7 +8,7 @@ from typing import Any
 
 from farm.core.eligibility import canonical
 from farm.core.model import ClientId, ClientType, Namespace, Request, TaskId
-from farm.core.placement import BrowserPlacement, identity_in
+from farm.core.placement import ANYWHERE, BrowserPlacement, identity_in
 from farm.errors import InvalidInputError
 from farm.protocol.plan import BrowserOptions
 
@@ -81,8 +81,8 @@ def request_of(
     """Make the request.
 
     Raises:
-        InvalidInputError: If a name is empty, there is no such client type, or a requirement is no
-            JSON value.
+        InvalidInputError: If a name is empty, there is no such client type, it has no windows and
+            one is asked for, or a requirement is no JSON value.
     """
     for name, given in (("namespace", namespace), ("task_id", task_id)):
         if not given:
@@ -92,6 +92,7 @@ def request_of(
         canonical(dict(requirements or {}))
     except (TypeError, ValueError) as error:
         raise InvalidInputError(str(error)) from error
+    _check_placement(kind, placement)
     identity = placement.identity if placement is not None else None
     return Request(
         namespace=Namespace(namespace),
@@ -104,3 +105,10 @@ def request_of(
         auto_provision=auto_provision,
         placement=placement,
     )
+
+
+def _check_placement(kind: ClientType | None, placement: BrowserPlacement | None) -> None:
+    if kind in (None, ClientType.BROWSER) or placement is None:
+        return
+    if placement.mode not in ANYWHERE or placement.identity is not None:
+        raise InvalidInputError(f"placement: a {kind} client has no windows and no identities")

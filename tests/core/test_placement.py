@@ -24,7 +24,15 @@ from farm.core.model import (
     Window,
     WindowId,
 )
-from farm.core.placement import MUST_CREATE, BrowserPlacement, Fill, Means, Mode, identity_in
+from farm.core.placement import (
+    ANYWHERE,
+    MUST_CREATE,
+    BrowserPlacement,
+    Fill,
+    Means,
+    Mode,
+    identity_in,
+)
 from tests.core.test_decide import NOW, WINDOW_S, _assignment, requests, snapshots
 from tests.core.test_decide import client as some_client
 from tests.core.test_decide import request as some_request
@@ -128,8 +136,8 @@ def test_where_there_is_a_site_there_is_room_within_the_requests_own_caps(
 def test_a_candidate_is_where_the_mode_says(request: Request, snapshot: Snapshot) -> None:
     assert request.placement is not None
     for found in decide.candidates(request, snapshot):
-        browser = found.client.client_type is ClientType.BROWSER
-        assert not (browser and request.mode in MUST_CREATE)
+        assert request.mode not in MUST_CREATE
+        assert found.context.window_id is not None or request.mode in ANYWHERE
         if request.mode is Mode.NAMED_WINDOW:
             assert found.context.window_id == request.placement.window_id
         if request.dedicated and found.context.window_id is not None:
@@ -266,6 +274,22 @@ def test_what_is_created_by_client_type(
         assert [site.need for site in found] == [expected]
     else:
         assert reason(request, client) is expected
+
+
+@pytest.mark.parametrize("mode", [m for m in Mode if m not in ANYWHERE])
+def test_who_asks_for_a_window_is_neither_lent_nor_made_a_flow(mode: Mode) -> None:
+    window = "W1" if mode is Mode.NAMED_WINDOW else None
+    placement = BrowserPlacement(mode=mode, window_id=window, identity="shop")
+    flow = Context(context_id=ContextId("f"))
+    console = some_client(
+        client_type=ClientType.CONSOLE, capacity=ROOM, contexts={flow.context_id: flow}
+    )
+    for kind in (None, ClientType.CONSOLE):
+        request = some_request(client_type=kind, placement=placement, auto_provision=True)
+        assert decide.candidates(request, of(console)) == []
+        assert reason(request, console) is Reason.CANNOT_PROVISION_TYPE
+    plain = some_request(placement=BrowserPlacement(mode=Mode.REUSE_ONLY))
+    assert len(decide.candidates(plain, of(console))) == 1
 
 
 def test_flows_that_are_there_or_being_created_count() -> None:

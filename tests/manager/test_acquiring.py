@@ -151,6 +151,10 @@ async def test_who_is_not_in_a_presence_registry_of_its_own_is_not_there(floor: 
     [
         ({"client_type": "toaster"}, "toaster"),
         ({"requirements": {"a": object()}}, "JSON"),
+        (
+            {"client_type": "console", "placement": BrowserPlacement(mode=Mode.NEW_WINDOW)},
+            "placement",
+        ),
         ({"timeout_ms": 0}, "timeout_ms"),
         ({"timeout_ms": math.nan}, "timeout_ms"),
         ({"timeout_ms": 300_001}, "timeout_ms"),
