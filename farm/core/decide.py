@@ -127,7 +127,7 @@ def each_candidate(request: Request, snapshot: Snapshot) -> Iterator[Candidate]:
     """
     if request.mode in MUST_CREATE:
         return
-    for client in in_order(request, _eligible(request, snapshot)):
+    for client in _one_after_another(request, snapshot):
         for context_id in sorted(client.contexts):
             context = client.contexts[context_id]
             if reject_context(request, client, context) is None:
@@ -185,8 +185,28 @@ def _reject(request: Request, client: Client, snapshot: Snapshot) -> Reason | No
     )
 
 
+def _one_after_another(request: Request, snapshot: Snapshot) -> Iterator[Client]:
+    """Yield the eligible clients; to find the first, the others are not looked at.
+
+    Only who says how agents are to be filled has all of them compared.
+    """
+    if request.placement is not None:
+        yield from in_order(request, _eligible(request, snapshot))
+        return
+    near = request.affinity_client_id
+    if near is not None:
+        yield from (
+            c for c in snapshot.clients if c.client_id == near and _fits(request, c, snapshot)
+        )
+    yield from (c for c in snapshot.clients if c.client_id != near and _fits(request, c, snapshot))
+
+
+def _fits(request: Request, client: Client, snapshot: Snapshot) -> bool:
+    return _reject(request, client, snapshot) is None
+
+
 def _eligible(request: Request, snapshot: Snapshot) -> list[Client]:
-    return [c for c in snapshot.clients if _reject(request, c, snapshot) is None]
+    return [c for c in snapshot.clients if _fits(request, c, snapshot)]
 
 
 __all__ = [

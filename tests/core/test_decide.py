@@ -312,3 +312,15 @@ def test_of_two_sites_the_emptier_comes_first() -> None:
     free = client(client_id=ClientId("b"))
     found = decide.sites(request(auto_provision=True), snapshot(busy, free))
     assert [site.client_id for site in found] == ["b", "a"]
+
+
+def test_to_find_the_first_candidate_the_clients_after_it_are_not_looked_at() -> None:
+    class Unseen(dict[str, Any]):
+        def __contains__(self, key: object) -> bool:
+            raise AssertionError("looked at")
+
+    idle = {ContextId("T"): Context(context_id=ContextId("T"))}
+    near = client(client_id=ClientId("b"), contexts=idle, metadata={"k": 1})
+    far = client(client_id=ClientId("c"), contexts=idle, metadata=Unseen())
+    asked = request(requirements={"k": 1})
+    assert next(decide.each_candidate(asked, snapshot(near, far))).client_id == "b"

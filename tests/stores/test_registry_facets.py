@@ -168,3 +168,13 @@ async def test_browsers_have_no_flows_and_nobody_unknown_has(registry: Any) -> N
     await registered(registry, hello(capacity=ROOM))
     assert await registry.reserve_flow(A, now=T0) is Denial.NOT_READY
     assert await registry.reserve_flow(ClientId("nobody"), now=T0) is Denial.GONE
+
+
+async def test_a_snapshot_is_in_order_of_the_clients_whoever_came_first(registry: Any) -> None:
+    for name in ("b", "c", "a"):
+        await registered(registry, hello(name, link=f"link-{name}"))
+    await registry.unlink(ClientId("c"), "link-c", now=T0)
+    await registry.remove(ClientId("b"), epoch=1)
+    await registered(registry, hello("b", link="link-b2"))
+    snapshot = await registry.snapshot(now=T0)
+    assert [client.client_id for client in snapshot.clients] == ["a", "b", "c"]

@@ -33,6 +33,7 @@ class MemoryClients(MemoryWakes):
         self._store_epoch = store_epoch
         self._window_s = presence_window_s
         self._clients: dict[ClientId, Client] = {}
+        """In order of client_id, so that a snapshot need not sort them."""
         self._reports: dict[ClientId, int] = {}
         self._tokens: dict[ClientId, Token] = {}
         self._last_links: dict[ClientId, LinkId] = {}
@@ -83,5 +84,8 @@ class MemoryClients(MemoryWakes):
             self._put(change(client))
 
     def _put(self, client: Client) -> None:
+        known = client.client_id in self._clients
         self._clients[client.client_id] = client
+        if not known:
+            self._clients = dict(sorted(self._clients.items()))
         self.changed()

@@ -34,7 +34,7 @@ class MemoryContexts(MemoryClients):
         """See `ContextRegistry.snapshot`."""
         return Snapshot(
             taken_at=now,
-            clients=tuple(client for _, client in sorted(self._clients.items())),
+            clients=tuple(self._clients.values()),
             presence_window_s=self._window_s,
         )
 
