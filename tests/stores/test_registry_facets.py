@@ -117,6 +117,25 @@ async def test_a_tab_is_reserved_in_no_window_that_somebody_holds_alone(registry
     assert not isinstance(await registry.reserve_tab_for(plain, A, w1, now=T0), Denial)
 
 
+async def test_a_tab_that_is_being_opened_keeps_out_who_wants_its_window_alone(
+    registry: Any,
+) -> None:
+    client = await registered(registry, hello(capacity=ROOM))
+    await reported(registry, "T1", client=client, identity="default/shop")
+    alone = BrowserPlacement(mode=Mode.IDENTITY, identity="shop", exclusive=True)
+    plain, strict = (
+        request(identity="default/shop"),
+        request(identity="default/shop", placement=alone),
+    )
+    w1 = WindowId("W1")
+    assert not isinstance(await registry.reserve_tab_for(plain, A, w1, now=T0), Denial)
+    assert await registry.reserve_tab_for(strict, A, w1, now=T0) is Denial.TAKEN
+    how: dict[str, Any] = {"now": T0, "timeout_s": TIMEOUT_S}
+    assert await registry.assign(strict, A, ContextId("T1"), **how) is Denial.TAKEN
+    await registry.cancel_tab(A, w1, epoch=client.epoch)
+    assert isinstance(await registry.assign(strict, A, ContextId("T1"), **how), Assignment)
+
+
 async def test_a_request_opens_no_more_tabs_than_it_asks_for(registry: Any) -> None:
     client = await registered(registry, hello(capacity=ROOM))
     await reported(registry, "T1", client=client, identity="default/shop")
