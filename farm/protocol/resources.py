@@ -96,6 +96,21 @@ class EffectView(Resource):
     done_at: AwareDatetime | None = None
 
 
+class Submission(Strict):
+    """A job file with values for its params: the body that SDK and command line send."""
+
+    job: str
+    """The text of the file, YAML or JSON."""
+    params: dict[str, Any] = Field(default_factory=dict)
+    """In the place of those that the file declares."""
+    content_type: str | None = None
+    """What the file is; by default its first character tells."""
+
+
+SUBMISSION = "application/vnd.tabfarm.submission+json"
+"""The content type of a `Submission`; any other body is the file itself."""
+
+
 class JobView(Resource):
     """A job, as lists show it."""
 
