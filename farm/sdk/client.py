@@ -292,8 +292,10 @@ async def _parsed(model: type[_Body], response: aiohttp.ClientResponse) -> _Body
     try:
         return model.model_validate_json(await response.read())
     except ValidationError as error:
+        wrong = error.errors()[0]
+        place = ".".join(map(str, wrong["loc"])) or "its answer"
         raise FarmUnreachableError(
-            f"{response.url} does not answer as a farm: {error.error_count()} errors"
+            f"{response.url} does not answer as a farm: {place}: {wrong['msg']}"
         ) from error
 
 

@@ -173,6 +173,32 @@ async def test_a_queued_job_says_why_it_waits_and_a_running_one_what_it_does(sta
     assert [step["ms"] for step in attempt_view["steps"]] == [12.5]
 
 
+async def test_a_job_tells_its_notices_one_a_kind_and_the_newest_first(stack: Stack) -> None:
+    job_id = await stack.submit()
+    attempt = await stack.start(job_id)
+    await stack.note(attempt, 1, "notice", code="popup_closed", detail="one", index=0)
+    await stack.note(attempt, 2, "notice", code="text_cut", detail="two", index=1)
+    await stack.note(attempt, 3, "notice", code="popup_closed", detail="three")
+    async with stack.http.get(
+        f"{stack.url}/v1/jobs/{job_id}", headers=stack.as_admin()
+    ) as response:
+        notices = (await response.json())["notices"]
+    told = [(n["code"], n["count"], n["detail"], n["attempt"], n["step_index"]) for n in notices]
+    assert told == [("popup_closed", 2, "three", 1, None), ("text_cut", 1, "two", 1, 1)]
+
+
+async def test_kinds_of_notices_are_bounded(stack: Stack) -> None:
+    job_id = await stack.submit()
+    attempt = await stack.start(job_id)
+    for seq in range(1, 61):
+        await stack.note(attempt, seq, "notice", code=f"kind_{seq}", detail="")
+    async with stack.http.get(
+        f"{stack.url}/v1/jobs/{job_id}", headers=stack.as_admin()
+    ) as response:
+        notices = (await response.json())["notices"]
+    assert [notice["code"] for notice in notices] == [f"kind_{seq}" for seq in range(60, 10, -1)]
+
+
 async def test_waiting_ends_as_soon_as_the_job_is_at_rest(stack: Stack) -> None:
     job_id = await stack.submit()
     attempt = await stack.start(job_id)
