@@ -10,12 +10,14 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from agent.link import WebSocketLink
 from agent.machine.events import Heard, LinkDown, LinkUp
 from agent.ports import LinkRefused
 from farm.api.agent_link import AgentLinks, LinkRules
 from farm.api.request_state import Principal
+from farm.api.serving import ApiRunner
 from farm.core.job_states import JobState
 from farm.core.model import ClientId, Namespace
 from farm.manager.delivery import command
@@ -57,7 +59,7 @@ async def serving(directory: Path, port: int = 0) -> AsyncIterator[Served]:
 
         app = web.Application()
         app.router.add_get("/v1/agent", agent)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
+        runner = ApiRunner(app, shutdown_timeout=1)
         await runner.setup()
         try:
             await web.TCPSite(runner, "127.0.0.1", port).start()
@@ -205,9 +207,12 @@ async def test_a_frame_that_is_too_large_ends_the_link_and_nothing_else(
 
 async def test_before_its_hello_an_agent_is_not_listened_to(served: Served, agent: Dialled) -> None:
     await until(lambda: agent.count(LinkUp))
-    await agent.link.send(wire.Heartbeat(epoch_number=1, nonce="n"))
-    await until(lambda: agent.count(LinkDown))
+    with capture_logs() as logs:
+        await agent.link.send(wire.Heartbeat(epoch_number=1, nonce="n"))
+        await until(lambda: agent.count(LinkDown))
     assert agent.heard(wire.Ping) == []
+    (broken,) = [line for line in logs if line["event"] == "link.broken"]
+    assert "client_id" not in broken
 
 
 async def test_one_link_is_for_one_agent(served: Served, agent: Dialled) -> None:
