@@ -191,6 +191,7 @@ async def _running(
             feed=feed,
             tokens=tokens,
             owns=links.owns,
+            misses=manager.misses,
             readiness=readiness,
             clock=clock,
             metrics=CollectorRegistry(),

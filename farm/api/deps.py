@@ -1,6 +1,6 @@
 """What the handlers are given."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -14,6 +14,7 @@ from farm.core.model import ClientId, Namespace
 from farm.jobs.feed import JobFeed
 from farm.jobs.ports import Dispatcher
 from farm.jobs.service import JobService
+from farm.manager.misses import Miss
 from farm.stores.ports import ArtifactStore, ContextRegistry, Ledger
 
 Owns = Callable[[str, ClientId], bool]
@@ -32,6 +33,8 @@ class Deps:
     feed: JobFeed
     tokens: TokenBook
     owns: Owns
+    misses: Callable[[Namespace], Sequence[Miss]]
+    """Why the last acquisitions of a namespace came to nothing, the latest first."""
     readiness: Readiness
     clock: Clock
     metrics: CollectorRegistry

@@ -1,4 +1,4 @@
-"""`/v1/agents`, `/v1/workers` and `/v1/windows`: what there is, as the registry has it now."""
+"""What there is, as the registry has it now, and why the last acquisitions came to nothing."""
 
 from collections.abc import Mapping
 
@@ -8,11 +8,15 @@ from farm.api.answers import answer
 from farm.api.deps import Deps, deps_of, namespace_of
 from farm.api.routes import Access, Answer, Route
 from farm.api.views import agent_view, moment, progress_view, window_view, worker_view
+from farm.core.eligibility import Reason
 from farm.core.model import Assignment, Client, ClientId, ContextId, Namespace, Snapshot, Token
 from farm.errors import NotFoundError
+from farm.manager.misses import Miss
 from farm.protocol.resources import (
     AgentList,
     AssignmentView,
+    MissList,
+    MissView,
     WindowList,
     WorkerList,
     WorkerView,
@@ -63,6 +67,28 @@ async def list_windows(request: web.Request) -> web.Response:
                 if window.window_id not in _foreign_windows(client, namespace)
             )
         )
+    )
+
+
+async def list_misses(request: web.Request) -> web.Response:
+    """Return why the last acquisitions of the namespace came to nothing, on this coordinator."""
+    misses = deps_of(request).misses(namespace_of(request))
+    return answer(MissList(items=tuple(_miss_view(miss) for miss in misses)))
+
+
+def _miss_view(miss: Miss) -> MissView:
+    # An agent of other namespaces is none of this one's business, not even that it is there (P16).
+    ours = {k: reason for k, reason in miss.clients.items() if reason is not Reason.OTHER_NAMESPACE}
+    counts = {k: n for k, n in miss.counts.items() if k is not Reason.OTHER_NAMESPACE}
+    foreign = miss.reason in (None, Reason.OTHER_NAMESPACE)
+    return MissView(
+        task_id=miss.task_id,
+        at=moment(miss.at),
+        times=miss.times,
+        reason="no_agent" if foreign or miss.reason is None else miss.reason,
+        remedy=miss.remedy,
+        counts={reason.value: n for reason, n in counts.items()},
+        clients={client: reason.value for client, reason in ours.items()},
     )
 
 
@@ -129,5 +155,13 @@ ROUTES = (
         summary="List the browser windows",
         access=Access.ADMIN,
         answers=(Answer(model=WindowList),),
+    ),
+    Route(
+        method="GET",
+        path="/v1/pools/misses",
+        handler=list_misses,
+        summary="Say why the last acquisitions came to nothing",
+        access=Access.ADMIN,
+        answers=(Answer(model=MissList),),
     ),
 )

@@ -302,6 +302,28 @@ class WindowList(Resource):
     items: tuple[WindowView, ...]
 
 
+class MissView(Resource):
+    """Why a task was last given no worker."""
+
+    task_id: str
+    at: AwareDatetime
+    times: int
+    """How often in a row, since it is remembered."""
+    reason: str
+    """What is nearest to a success, such as `at_capacity`; `no_agent` where nobody is there."""
+    remedy: str
+    counts: dict[str, int]
+    """How many agents had which reason."""
+    clients: dict[str, str]
+    """The reason of each agent, of the first hundred."""
+
+
+class MissList(Resource):
+    """The tasks that were last given no worker, the latest first."""
+
+    items: tuple[MissView, ...]
+
+
 class TokenCreate(Strict):
     """Ask for a token."""
 

@@ -23,6 +23,7 @@ from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
 from farm.jobs.feed import JobFeed
 from farm.jobs.ports import Progress, Waiting
 from farm.jobs.service import JobService
+from farm.manager.misses import Misses
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import SqliteDatabase, SqlLedger
 from farm.stores.memory.registry import MemoryRegistry
@@ -74,6 +75,7 @@ class Stack:
     agent: str
     probe: "Probe"
     owners: dict[ClientId, str]
+    misses: Misses
 
     def as_admin(self, **headers: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.admin}", **headers}
@@ -196,6 +198,7 @@ async def running(directory: Path, *, min_free_bytes: int = 0) -> AsyncIterator[
         dispatcher, feed, probe = StandInDispatcher(), JobFeed(), Probe()
         tokens = TokenBook(ledger, system_clock)
         owners: dict[ClientId, str] = {}
+        misses = Misses()
         _, admin = await tokens.add(scope="admin", namespace=DEFAULT, name="admin")
         record, agent = await tokens.add(scope="agent", namespace=DEFAULT, name="agent")
         owners[AGENT] = record.token_id
@@ -212,6 +215,7 @@ async def running(directory: Path, *, min_free_bytes: int = 0) -> AsyncIterator[
                 feed=feed,
                 tokens=tokens,
                 owns=lambda token_id, client_id: owners.get(client_id) == token_id,
+                misses=misses.of,
                 readiness=Readiness(probe, system_clock),
                 clock=system_clock,
                 metrics=CollectorRegistry(),
@@ -240,6 +244,7 @@ async def running(directory: Path, *, min_free_bytes: int = 0) -> AsyncIterator[
                     agent=agent,
                     probe=probe,
                     owners=owners,
+                    misses=misses,
                 )
         finally:
             await runner.cleanup()

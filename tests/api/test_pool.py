@@ -1,6 +1,8 @@
 from typing import Any
 
 from farm.clock import system_clock
+from farm.core.decide import Verdict
+from farm.core.eligibility import Reason
 from farm.core.model import (
     Capacity,
     Client,
@@ -119,6 +121,31 @@ async def test_nothing_of_another_namespace_is_shown(stack: Stack) -> None:
     workers = (await ask(stack, "/v1/workers"))["items"]
     assert [worker["context_id"] for worker in workers] == ["context-2"]
     assert (await ask(stack, "/v1/windows"))["items"] == []
+
+
+async def test_why_the_last_acquisitions_came_to_nothing_is_said_to_their_namespace(
+    stack: Stack,
+) -> None:
+    verdict = Verdict(
+        clients={
+            AGENT: Reason.AT_CAPACITY,
+            ClientId("agent-2"): Reason.AT_CAPACITY,
+            ClientId("foreign"): Reason.OTHER_NAMESPACE,
+        },
+        contexts={},
+    )
+    nobody = Verdict(clients={ClientId("foreign"): Reason.OTHER_NAMESPACE}, contexts={})
+    for task, said in (("one", verdict), ("two", nobody)):
+        wanted = Request(namespace=DEFAULT, task_id=TaskId(task))
+        stack.misses.note(wanted, said, Instant(1_000.0))
+    elsewhere = Request(namespace=Namespace("other"), task_id=TaskId("three"))
+    stack.misses.note(elsewhere, verdict, Instant(1_000.0))
+    two, one = (await ask(stack, "/v1/pools/misses"))["items"]
+    assert (one["task_id"], one["reason"], one["times"]) == ("one", "at_capacity", 1)
+    assert one["remedy"]
+    assert one["counts"] == {"at_capacity": 2}
+    assert one["clients"] == {AGENT: "at_capacity", "agent-2": "at_capacity"}
+    assert (two["reason"], two["counts"], two["clients"]) == ("no_agent", {}, {})
 
 
 async def test_metrics_are_read_when_they_are_asked_for(stack: Stack) -> None:

@@ -20,7 +20,6 @@ OPEN = {
     "LD-26": "evidence of a command",
     "LD-27": "evidence of a command",
     "LD-32": "a view of delivery",
-    "LD-34": "misses over HTTP",
     "LD-44": "farm verify",
 }
 """What the page says is open. Whoever closes one takes it out here and there."""
