@@ -1,7 +1,6 @@
 """What every implementation of the registry ports promises."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from farm.core import decide
 from farm.core.model import Assignment, Client, ClientId, ContextId, LinkId, Token, WindowId
 from farm.core.reservation import Denial
-from farm.stores.memory import MemoryRegistry
 from farm.stores.ports import Registry
 from tests.stores.pool import (
     LINK,
@@ -17,6 +15,7 @@ from tests.stores.pool import (
     TIMEOUT_S,
     WINDOW_S,
     A,
+    NewRegistry,
     assigned,
     at,
     hello,
@@ -29,19 +28,6 @@ from tests.stores.pool import (
 
 T1 = ContextId("T1")
 W1 = WindowId("W1")
-NewRegistry = Callable[[int], Registry]
-
-
-@pytest.fixture(params=["memory"])
-def new_registry(request: pytest.FixtureRequest) -> NewRegistry:
-    """Make registries of a store epoch."""
-    assert request.param == "memory"
-    return lambda epoch: MemoryRegistry(store_epoch=epoch, presence_window_s=WINDOW_S)
-
-
-@pytest.fixture
-def registry(new_registry: NewRegistry) -> Registry:
-    return new_registry(1)
 
 
 # Reports, promise 1
@@ -389,7 +375,7 @@ async def test_past_its_time_an_assignment_holds_until_it_is_swept(registry: Reg
 async def test_tokens_grow_beyond_what_the_agent_has_seen_of_a_later_store(
     new_registry: NewRegistry,
 ) -> None:
-    registry = new_registry(3)
+    registry = await new_registry(3)
     seen = Token(store_epoch=7, counter=5)
     client = await registered(registry, highest=seen)
     await reported(registry, "T1", client=client)
@@ -406,7 +392,7 @@ async def test_a_later_store_gives_greater_tokens_and_a_removed_agent_no_lesser_
 ) -> None:
     last = Token(store_epoch=0, counter=0)
     for epoch in (1, 2):
-        registry = new_registry(epoch)
+        registry = await new_registry(epoch)
         for _ in range(2):
             client = await registered(registry)
             await reported(registry, "T1", client=client)
@@ -419,7 +405,7 @@ async def test_a_later_store_gives_greater_tokens_and_a_removed_agent_no_lesser_
 async def test_a_restored_assignment_holds_its_slot_and_raises_the_token(
     new_registry: NewRegistry,
 ) -> None:
-    before, registry = new_registry(5), new_registry(4)
+    before, registry = await new_registry(5), await new_registry(4)
     client = await registered(before)
     await reported(before, "T1", client=client)
     held = await assigned(before)
