@@ -14,13 +14,6 @@ class Interrupts:
     def __init__(self) -> None:
         self.first = asyncio.Event()
         """Set by the first signal."""
-        self.received: signal.Signals | None = None
-        """The first signal."""
-
-    @property
-    def by_hand(self) -> bool:
-        """Whether it was Ctrl-C."""
-        return self.received is signal.SIGINT
 
 
 @contextmanager
@@ -33,9 +26,8 @@ def interrupts(at_once: Callable[[], None]) -> Iterator[Interrupts]:
     task = asyncio.current_task()
     state = Interrupts()
 
-    def received(number: signal.Signals) -> None:
+    def received() -> None:
         if not state.first.is_set():
-            state.received = number
             state.first.set()
             return
         at_once()
@@ -43,7 +35,7 @@ def interrupts(at_once: Callable[[], None]) -> Iterator[Interrupts]:
             task.cancel()
 
     for number in _SIGNALS:
-        loop.add_signal_handler(number, received, number)
+        loop.add_signal_handler(number, received)
     try:
         yield state
     finally:

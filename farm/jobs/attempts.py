@@ -96,13 +96,15 @@ class AttemptRunner:
         live.sent = True
         if job.cancel_requested:
             live.cancel("cancelled")
+        # Before anything is waited for: the agent's next frame may be the result.
+        sent = self._app_node.expect(attempt.client_id, attempt.command_id, outlives_link=True)
         try:
             # Put back for as long as an agent may be silent; it lasts as any other from here on.
             await _renew(handle)
-            sent = self._app_node.expect(attempt.client_id, attempt.command_id, outlives_link=True)
             end = await self._watch(sent, live, handle, spec)
             return await self._finish(job, attempt, live, spec, end)
         finally:
+            self._app_node.forget(sent)
             await self._let_go(live, handle)
 
     async def lose(self, job: Job, attempt: Attempt, why: str) -> Job | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
 from farm.protocol.failures import Failure
 from farm.protocol.plan import BrowserOptions, Plan
 
 PROTOCOL = 1
+_LAST_MOMENT = 253_402_300_799
+"""The end of the year 9999, after which no date can be written."""
 ContextState = Literal["active", "idle", "loading", "crashed", "closing"]
 Owner = Literal["worker", "user"]
 
@@ -23,8 +25,8 @@ class Message(BaseModel):
 class Token(Message):
     """A fencing token: ordered by store epoch, then by counter."""
 
-    store_epoch: int = Field(ge=0)
-    counter: int = Field(ge=0)
+    store_epoch: int = Field(ge=0, lt=10**18)
+    counter: int = Field(ge=0, lt=10**18)
 
 
 class Capacity(Message):
@@ -94,6 +96,14 @@ class Hello(Message):
     running: tuple[Running, ...] = ()
     browser: str | None = None
     """Product and version, for people."""
+
+    @field_validator("highest_token")
+    @classmethod
+    def _leaves_room(cls, seen: Token | None) -> Token | None:
+        """Refuse what no farm has counted to: ours counts on from it, and its numbers end."""
+        if seen is not None and max(seen.store_epoch, seen.counter) > 10**17:
+            raise ValueError("no farm gave this token")
+        return seen
 
 
 class Heartbeat(Message):
@@ -206,7 +216,7 @@ class Entry(Message):
     """One event of an attempt with its number, counted from 1 without gaps."""
 
     seq: int = Field(ge=1)
-    at: float
+    at: float = Field(ge=0, le=_LAST_MOMENT, allow_inf_nan=False)
     """Seconds since the Unix epoch, by the agent's clock."""
     event: AttemptEvent
 

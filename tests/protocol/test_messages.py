@@ -95,3 +95,20 @@ def test_a_capacity_of_nothing_is_refused(changes: dict[str, int]) -> None:
 def test_an_agent_has_a_name_of_a_sensible_length(name: str) -> None:
     with pytest.raises(ValidationError):
         wire.Hello(client_id=name, instance="i", epoch="e")
+
+
+@pytest.mark.parametrize("name", ["store_epoch", "counter"])
+def test_an_agent_cannot_count_the_farms_tokens_to_their_end(name: str) -> None:
+    seen = {"store_epoch": 1, "counter": 1, name: 2**63 - 1}
+    with pytest.raises(ValidationError):
+        wire.Hello.model_validate(
+            {"client_id": "a", "instance": "i", "epoch": "e", "highest_token": seen}
+        )
+
+
+@pytest.mark.parametrize("at", ["NaN", "Infinity", "1e308", "-1"])
+def test_a_moment_that_is_none_is_refused(at: str) -> None:
+    with pytest.raises(ValidationError):
+        wire.Entry.model_validate_json(
+            f'{{"seq": 1, "at": {at}, "event": {{"kind": "effect_done", "effect_id": "e"}}}}'
+        )

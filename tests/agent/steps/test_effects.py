@@ -102,7 +102,7 @@ async def test_an_act_that_hangs_is_left_begun_and_not_done(run: Runner) -> None
 
 async def test_waiting_for_the_farm_does_not_count_against_the_step(run: Runner) -> None:
     async def slow() -> None:
-        await asyncio.wait_for(asyncio.shield(asyncio.Event().wait()), 0.6)
+        await asyncio.wait_for(asyncio.shield(asyncio.Event().wait()), 2.2)
 
     async def late() -> None:
         try:
@@ -111,7 +111,7 @@ async def test_waiting_for_the_farm_does_not_count_against_the_step(run: Runner)
             return
 
     run.evidence.before_settled = late
-    assert await run.on(PAGE, CLICK, timeouts={"step": 500}) is None
+    assert await run.on(PAGE, CLICK, timeouts={"step": 2000}) is None
     assert await run.page.title() == "x"
 
 
