@@ -38,6 +38,11 @@ WINDOWS = "windows"
 """The field that counts windows being created."""
 
 
+def _json(value: object) -> str:
+    # Lua's decoder refuses the escape of half a surrogate pair, but passes its bytes on.
+    return json.dumps(value, ensure_ascii=False)
+
+
 def tab_field(window_id: WindowId) -> str:
     """Return the field that counts tabs being created in a window."""
     return f"{_TAB}{window_id}"
@@ -58,7 +63,7 @@ def request_text(request: Request) -> str:
     }
     if request.client_type is not None:
         wanted["client_type"] = request.client_type
-    return json.dumps(wanted)
+    return _json(wanted)
 
 
 def client_fields(client: Client) -> list[str | int]:
@@ -66,7 +71,7 @@ def client_fields(client: Client) -> list[str | int]:
     capacity = client.capacity
     fields: dict[str, str | int] = {
         "draining": int(client.draining),
-        "namespaces": json.dumps(client.namespaces),
+        "namespaces": _json(client.namespaces),
         "max_windows": capacity.max_windows,
         "max_tabs_per_window": capacity.max_tabs_per_window,
         "max_flows": capacity.max_flows,
@@ -88,7 +93,7 @@ def window_fields(windows: Sequence[Window], contexts: Sequence[Context]) -> lis
     tabs = Counter(context.window_id for context in contexts)
     return _flat(
         {
-            window.window_id: json.dumps(
+            window.window_id: _json(
                 {
                     "window_id": window.window_id,
                     "identity": window.identity,
@@ -108,7 +113,7 @@ def context_fields(windows: Iterable[Window], contexts: Sequence[Context]) -> li
     nowhere = place(None, "")
     return _flat(
         {
-            context.context_id: json.dumps(
+            context.context_id: _json(
                 {
                     "context_id": context.context_id,
                     "window_id": context.window_id,
@@ -142,7 +147,7 @@ def token_from(text: str) -> Token:
 
 def assignment_text(assignment: Assignment) -> str:
     """Return an assignment as the scripts keep it."""
-    return json.dumps(
+    return _json(
         {
             "namespace": assignment.namespace,
             "client_id": assignment.client_id,

@@ -1,0 +1,258 @@
+"""A machine that does to a registry whatever agents and coordinators do, in whatever order."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from farm.core.model import Assignment, Client, ClientId, Context, ContextId, Token
+from farm.core.reservation import Denial
+from farm.stores.ports import Registry
+from tests.stores.pool import TIMEOUT_S, WINDOW_S, at, hello, in_window, registered, request
+from tests.stores.pool import reported as report
+
+T = TypeVar("T")
+IDS = ("a", "b")
+TABS = ("T1", "T2", "T3")
+agents = st.sampled_from(IDS)
+tabs = st.sampled_from(TABS)
+
+
+class Machine(RuleBasedStateMachine):
+    """A registry, a clock, and a loop to ask the registry in."""
+
+    def new(self) -> Registry:
+        """Make the registry, empty and of store epoch 1."""
+        raise NotImplementedError
+
+    @initialize()
+    def begin(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.now = 0.0
+        self.registry = self.new()
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run_until_complete(work)
+
+    def teardown(self) -> None:
+        if hasattr(self, "loop"):
+            self.loop.close()
+
+
+class Pool(Machine):
+    """What any registry does, beside a model of what it should."""
+
+    @initialize()
+    def begin_the_model(self) -> None:
+        self.links = 0
+        self.known: dict[str, Client] = {}
+        self.numbers: dict[str, int] = {}
+        self.held: dict[tuple[str, str], Assignment] = {}
+        self.ended: list[Assignment] = []
+        self.reserved: list[tuple[str, int, str | None]] = []
+        self.highest: dict[str, Token] = {}
+
+    def _end(self, *ended: Assignment) -> None:
+        for one in ended:
+            assert self.held.pop((one.client_id, one.context_id)).token == one.token
+            self.ended.append(one)
+
+    def _all_of(self, agent: str) -> list[Assignment]:
+        return [one for (client_id, _), one in self.held.items() if client_id == agent]
+
+    @rule(agent=agents, fresh=st.booleans())
+    def dials(self, agent: str, fresh: bool) -> None:
+        self.links += 1
+        known = self.known.get(agent)
+        epoch = f"{agent}-{self.links if fresh or known is None else known.browser}"
+        name = epoch.removeprefix(f"{agent}-")
+        client = hello(agent, link=f"link-{self.links}", browser=name)
+        after = self.do(registered(self.registry, client, epoch=epoch, now=at(self.now)))
+        if known is not None and not fresh:
+            assert after.epoch == known.epoch
+        elif known is not None:
+            assert after.epoch > known.epoch
+        if fresh or known is None:
+            # A new life of the browser has none of what the last one held.
+            self._end(*self._all_of(agent))
+            self.reserved = [one for one in self.reserved if one[0] != agent]
+        self.known[agent], self.numbers[agent] = after, 0
+
+    @precondition(lambda self: self.known)
+    @rule(agent=agents, there=st.sets(tabs), dirty=st.sets(tabs), old=st.booleans())
+    def reports(self, agent: str, there: set[str], dirty: set[str], old: bool) -> None:
+        known = self.known.get(agent)
+        if known is None or known.link is None:
+            return
+        number = self.numbers[agent] + (0 if old else 1)
+        contexts: list[Context] = [in_window(tab, clean=tab not in dirty) for tab in sorted(there)]
+        outcome = self.do(
+            report(
+                self.registry,
+                *contexts,
+                client=known,
+                number=number,
+                link=known.link,
+                now=at(self.now),
+            )
+        )
+        if old:
+            assert outcome is Denial.STALE
+            return
+        assert not isinstance(outcome, Denial)
+        self.numbers[agent] = number
+        missing = {o.context_id for o in self._all_of(agent) if o.context_id not in there}
+        assert {one.context_id for one in outcome} == missing
+        self._end(*outcome)
+
+    @rule(agent=agents, tab=tabs)
+    def asks(self, agent: str, tab: str) -> None:
+        present = self._present()
+        outcome = self.do(
+            self.registry.assign(
+                request(),
+                ClientId(agent),
+                ContextId(tab),
+                now=at(self.now),
+                timeout_s=TIMEOUT_S,
+            )
+        )
+        if isinstance(outcome, Denial):
+            return
+        assert agent in present
+        self._holds(outcome)
+
+    def _present(self) -> set[str]:
+        snapshot = self.do(self.registry.snapshot(now=at(self.now)))
+        return {
+            client.client_id
+            for client in snapshot.clients
+            if client.link is not None and at(self.now) - client.seen_at <= WINDOW_S
+        }
+
+    def _holds(self, one: Assignment) -> None:
+        key = (one.client_id, one.context_id)
+        assert key not in self.held
+        last = self.highest.get(one.client_id)
+        assert last is None or one.token > last
+        self.highest[one.client_id] = one.token
+        self.held[key] = one
+
+    @rule(agent=agents, identity=st.sampled_from([None, "shop"]))
+    def reserves(self, agent: str, identity: str | None) -> None:
+        present = self._present()
+        outcome = self.do(
+            self.registry.reserve_window(ClientId(agent), identity=identity, now=at(self.now))
+        )
+        if isinstance(outcome, int):
+            assert agent in present
+            assert identity is None or all(i != identity for _, _, i in self.reserved)
+            self.reserved.append((agent, outcome, identity))
+
+    @precondition(lambda self: self.reserved)
+    @rule(data=st.data())
+    def gives_back(self, data: st.DataObject) -> None:
+        one = data.draw(st.sampled_from(self.reserved))
+        self.reserved.remove(one)
+        agent, epoch, identity = one
+        self.do(self.registry.cancel_window(ClientId(agent), epoch=epoch, identity=identity))
+
+    @precondition(lambda self: self.reserved)
+    @rule(data=st.data(), tab=tabs)
+    def settles(self, data: st.DataObject, tab: str) -> None:
+        one = data.draw(st.sampled_from(self.reserved))
+        agent, epoch, identity = one
+        outcome = self.do(
+            self.registry.settle_window(
+                request(identity=identity),
+                ClientId(agent),
+                ContextId(tab),
+                epoch=epoch,
+                identity=identity,
+                now=at(self.now),
+                timeout_s=TIMEOUT_S,
+            )
+        )
+        if isinstance(outcome, Assignment):
+            self.reserved.remove(one)
+            self._holds(outcome)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), renew=st.booleans())
+    def releases_or_renews(self, data: st.DataObject, renew: bool) -> None:
+        key = data.draw(st.sampled_from(sorted(self.held)))
+        one = self.held[key]
+        if renew:
+            renewed = self.do(
+                self.registry.renew(
+                    one.client_id,
+                    one.context_id,
+                    one.token,
+                    now=at(self.now),
+                    timeout_s=TIMEOUT_S,
+                )
+            )
+            assert renewed is not None
+            self.held[key] = renewed
+            return
+        assert self.do(self.registry.release(one.client_id, one.context_id, one.token))
+        self._end(one)
+
+    @precondition(lambda self: self.ended)
+    @rule(data=st.data())
+    def a_stale_holder_tries(self, data: st.DataObject) -> None:
+        one = data.draw(st.sampled_from(self.ended[-5:]))
+        place = (one.client_id, one.context_id, one.token)
+        assert not self.do(self.registry.holds(*place))
+        assert not self.do(self.registry.release(*place))
+        assert self.do(self.registry.renew(*place, now=at(self.now), timeout_s=9)) is None
+
+    @rule(seconds=st.sampled_from([1.0, WINDOW_S, TIMEOUT_S]), heard=st.booleans())
+    def time_passes(self, seconds: float, heard: bool) -> None:
+        self.now += seconds
+        for known in self.known.values():
+            if heard and known.link is not None:
+                self.do(self.registry.heard(known.client_id, known.link, now=at(self.now)))
+
+    @rule()
+    def sweeps(self) -> None:
+        over = {k for k, one in self.held.items() if one.expires_at <= at(self.now)}
+        ended = self.do(self.registry.release_expired(now=at(self.now)))
+        assert {(one.client_id, one.context_id) for one in ended} == over
+        self._end(*ended)
+
+    @rule(agent=agents)
+    def hangs_up(self, agent: str) -> None:
+        known = self.known.get(agent)
+        if known is not None and known.link is not None:
+            assert self.do(self.registry.unlink(known.client_id, known.link, now=at(self.now)))
+            self.known[agent] = replace(known, link=None)
+
+    @rule(agent=agents)
+    def is_removed(self, agent: str) -> None:
+        known = self.known.pop(agent, None)
+        if known is None:
+            return
+        ended = self.do(self.registry.remove(known.client_id, epoch=known.epoch))
+        assert {one.token for one in ended} == {one.token for one in self._all_of(agent)}
+        self._end(*ended)
+        self.reserved = [one for one in self.reserved if one[0] != agent]
+
+    @invariant()
+    def it_holds_what_the_model_holds_and_never_more_than_there_is_room_for(self) -> None:
+        if not hasattr(self, "registry"):
+            return
+        snapshot = self.do(self.registry.snapshot(now=at(self.now)))
+        there = {}
+        for client in snapshot.clients:
+            assert client.used_slots() <= (client.capacity.max_concurrency or 0)
+            assert set(client.assignments) <= set(client.contexts)
+            waiting = [one for one in self.reserved if one[0] == client.client_id]
+            assert client.opening_windows == len(waiting)
+            for context_id, one in client.assignments.items():
+                assert one.epoch == client.epoch
+                there[client.client_id, context_id] = one
+        assert there == self.held
