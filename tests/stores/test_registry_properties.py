@@ -48,7 +48,12 @@ class SideBySide(Machine):
 
     def new(self) -> Registry:
         self.redis = connect(self.url)
-        other = RedisRegistry(self.redis, presence_window_s=WINDOW_S, shard=f"{next(shards)}")
+        other = RedisRegistry(
+            self.redis,
+            presence_window_s=WINDOW_S,
+            reservation_timeout_s=float("inf"),
+            shard=f"{next(shards)}",
+        )
         self.do(other.open(store_epoch=1))
         self.both = Both(memory(), other)
         return self.both

@@ -128,7 +128,11 @@ class RedisContexts(RedisShard):
         return bool(reply[0] == "ok")
 
     async def release_expired(self, *, now: Instant) -> tuple[Assignment, ...]:
-        """See `ContextRegistry.release_expired`; more than 500 are ended in several steps."""
+        """See `ContextRegistry.release_expired`; more than 500 are ended in several steps.
+
+        What is still reserved for a coordinator that died is given back, too.
+        """
+        await self._run("give_back_expired", repr(now))
         ended: list[Assignment] = []
         while True:
             _, texts = await self._run("release_expired", repr(now), _EXPIRED_AT_ONCE)

@@ -30,6 +30,9 @@ class RedisShard(RedisWakes):
     Args:
         redis: A client from `connect`.
         presence_window_s: An agent not heard of for longer is not present.
+        reservation_timeout_s: For how long a window or tab being created is believed in; then
+            `release_expired` gives it back, for its coordinator must have died. To be well above
+            the time that coordinators wait for one.
         shard: Names the shard.
         require_noeviction: Refuse to open a Redis that may evict keys; else only warn.
     """
@@ -39,11 +42,13 @@ class RedisShard(RedisWakes):
         redis: Redis,
         *,
         presence_window_s: float,
+        reservation_timeout_s: float = 120.0,
         shard: str = "0",
         require_noeviction: bool = False,
     ) -> None:
         super().__init__(redis, tag=f"{{farm:{shard}}}")
         self._window_s = presence_window_s
+        self._reservation_timeout_s = reservation_timeout_s
         self._require_noeviction = require_noeviction
         self._scripts = Scripts(redis)
         self._picture = Picture()

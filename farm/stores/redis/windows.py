@@ -14,7 +14,12 @@ class RedisWindows(RedisShard):
     ) -> int | Denial:
         """See `BrowserWindowRegistry.reserve_window`."""
         outcome, *epoch = await self._run(
-            "reserve_window", client_id, repr(now), repr(self._window_s), *_given(identity)
+            "reserve_window",
+            client_id,
+            repr(now),
+            repr(self._window_s),
+            repr(now + self._reservation_timeout_s),
+            *_given(identity),
         )
         return int(epoch[0]) if outcome == "ok" else Denial(outcome)
 
@@ -23,7 +28,12 @@ class RedisWindows(RedisShard):
     ) -> int | Denial:
         """See `BrowserWindowRegistry.reserve_tab`."""
         outcome, *epoch = await self._run(
-            "reserve_tab", client_id, repr(now), repr(self._window_s), window_id
+            "reserve_tab",
+            client_id,
+            repr(now),
+            repr(self._window_s),
+            repr(now + self._reservation_timeout_s),
+            window_id,
         )
         return int(epoch[0]) if outcome == "ok" else Denial(outcome)
 

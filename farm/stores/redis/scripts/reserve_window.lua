@@ -1,7 +1,7 @@
 -- Reserves a window, its first tab and a slot (promise 5). Restates reservation.py `deny_window`,
 -- and that an identity has one window among all agents of the shard.
--- ARGV: client id, now, presence window, identity if it has one. Taking wakes nobody.
-local id, identity = ARGV[2], ARGV[5]
+-- ARGV: client id, now, presence window, expiry, identity if it has one. Taking wakes nobody.
+local id, identity = ARGV[2], ARGV[6]
 local client = read_client(id)
 local denial = deny_slot(id, client, ARGV[3], ARGV[4])
 if denial then return {denial} end
@@ -13,7 +13,5 @@ for _, other in ipairs(identity and redis.call('ZRANGE', key('clients'), 0, -1) 
     return {'taken'}
   end
 end
-add(key('opening', id), 'windows', 1)
-if identity then add(key('opening_identities', id), identity, 1) end
-touch(id)
+reserve(id, 'windows', identity, ARGV[5])
 return {'ok', false, client.epoch}

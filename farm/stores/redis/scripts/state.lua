@@ -1,7 +1,7 @@
 -- One client's state as several scripts read and change it.
 
 local PARTS = {'client', 'metadata', 'windows', 'identities', 'contexts', 'dirty', 'assignments',
-               'opening', 'opening_identities'}
+               'opening', 'opening_identities', 'reservations'}
 
 local function read_client(id)
   local found = redis.call('HMGET', key('client', id), 'epoch', 'epoch_name', 'type', 'instance',
