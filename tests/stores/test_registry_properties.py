@@ -1,5 +1,6 @@
 """Whatever agents and coordinators do, in whatever order, the registries keep their promises."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis.stateful import invariant, precondition, rule
 from farm.core.model import (
     Assignment,
     Capacity,
+    Client,
     ClientId,
     ClientType,
     Context,
@@ -28,7 +30,7 @@ from farm.stores.ports import Registry
 from farm.stores.redis import RedisRegistry, connect
 from tests.stores.both import Both
 from tests.stores.conftest import shards
-from tests.stores.pool import WINDOW_S, at, hello, request
+from tests.stores.pool import WINDOW_S, at, hello, in_window, registered, reported, request
 from tests.stores.pool_machine import Machine, Pool
 
 
@@ -72,9 +74,9 @@ class BothPools(SideBySide, Pool):
     """Both answer alike, and what they answer is right."""
 
 
-ids = st.sampled_from([ClientId("a"), ClientId("b:{c}")])
+seldom = st.sampled_from([False, False, False, True])
+ids = st.sampled_from([ClientId("a"), ClientId("a"), ClientId("b:{c}")])
 LINKS = (LinkId("l1"), LinkId("l2"))
-links = st.sampled_from(LINKS)
 tabs = st.sampled_from([ContextId("T1"), ContextId("T2"), ContextId("{T}\n3")])
 windows = st.sampled_from([WindowId("W1"), WindowId("windows"), WindowId("")])
 identities = st.sampled_from([None, "shop", "", "Ünï \ud83d/\\\0"])
@@ -86,7 +88,7 @@ metadata = st.dictionaries(st.sampled_from(["k", "", "region/eu"]), values, max_
 limits = st.sampled_from([1, 2, 3])
 capacities = st.builds(
     Capacity,
-    max_concurrency=st.sampled_from([None, 0, 1, 2, 5]),
+    max_concurrency=st.sampled_from([2, 1, 5, 0, None]),
     max_windows=limits,
     max_tabs_per_window=limits,
     max_flows=limits,
@@ -96,8 +98,8 @@ contexts = st.builds(
     context_id=tabs,
     window_id=st.none() | windows,
     owner=st.sampled_from([Owner.WORKER, Owner.WORKER, Owner.USER]),
-    state=st.sampled_from([ContextState.IDLE, ContextState.ACTIVE, ContextState.LOADING]),
-    clean=st.booleans(),
+    state=st.sampled_from([ContextState.IDLE, *ContextState]),
+    clean=seldom.map(lambda is_dirty: not is_dirty),
 )
 told = st.builds(
     Window,
@@ -115,6 +117,7 @@ requests = st.builds(
     profile=profiles,
 )
 few = st.integers(0, 3)
+FIELDS = ("namespace", "client_type", "requirements", "identity", "profile")
 off = st.sampled_from([0, 0, 0, 0, -1, 1])
 timeouts = st.sampled_from([0.1, 7.3, 60.0, float("inf")])
 
@@ -123,9 +126,11 @@ class Anything(SideBySide):
     """Both answer alike, also to what no agent or coordinator would ever say."""
 
     def new(self) -> Registry:
-        self.number = 0
+        self.number = 1
         self.given: list[Assignment] = []
-        return super().new()
+        both = super().new()
+        self.do(self.begin_with_one_that_works())
+        return both
 
     def ask(self, method: Any, *args: Any, **how: Any) -> Any:
         outcome = self.do(method(*args, **how))
@@ -133,9 +138,45 @@ class Anything(SideBySide):
             self.given.append(outcome)
         return outcome
 
-    def epoch(self, client_id: ClientId, off: int) -> int:
+    async def begin_with_one_that_works(self) -> None:
+        capacity = Capacity(max_concurrency=3, max_windows=3, max_tabs_per_window=2)
+        client = hello("a", link="l1", instance="one", metadata={"k": 1}, capacity=capacity)
+        client = await registered(self.both, client, epoch="e1")
+        tabs = ("T1", in_window("T2", window_id=None))
+        link = LinkId("l1")
+        await reported(self.both, *tabs, client=client, link=link, identity="shop")
+
+    def link(self, client_id: ClientId, wrong: bool) -> LinkId:
+        client = self.client(client_id)
+        there = client.link if client is not None else None
+        return LinkId("l9") if wrong or there is None else there
+
+    def client(self, client_id: ClientId) -> Client | None:
         clients = self.do(self.both.snapshot(now=at(self.now))).clients
-        return off + next((c.epoch for c in clients if c.client_id == client_id), 1)
+        return next((c for c in clients if c.client_id == client_id), None)
+
+    def epoch(self, client_id: ClientId, off: int) -> int:
+        client = self.client(client_id)
+        return off + (client.epoch if client is not None else 1)
+
+    def fitting(self, data: st.DataObject, client_id: ClientId) -> tuple[ContextId, Request]:
+        """A context, and a request that it would do for but for at most one thing."""
+        client = self.client(client_id)
+        if client is None or not client.contexts:
+            return data.draw(tabs), data.draw(requests)
+        context = data.draw(st.sampled_from(list(client.contexts.values())))
+        window = client.windows.get(context.window_id) if context.window_id is not None else None
+        fits = request(
+            namespace=data.draw(st.sampled_from(client.namespaces or ("none",))),
+            client_type=data.draw(st.sampled_from([None, client.client_type])),
+            requirements=data.draw(st.sampled_from([{}, client.metadata])),
+            identity=window.identity if window is not None else None,
+            profile=window.profile if window is not None else "",
+        )
+        wrong = data.draw(st.sampled_from([*[None] * 5, *FIELDS]))
+        if wrong is not None:
+            fits = replace(fits, **{wrong: getattr(data.draw(requests), wrong)})
+        return context.context_id, fits
 
     @rule(
         client_id=ids,
@@ -143,14 +184,14 @@ class Anything(SideBySide):
         highest=st.none() | st.builds(Token, store_epoch=few, counter=few),
         told=st.fixed_dictionaries(
             {
-                "link": st.sampled_from([*LINKS, *LINKS, None]),
+                "link": st.sampled_from([LINKS[0], *LINKS, None]),
                 "instance": st.sampled_from(["one", "one", "two"]),
                 "browser": st.sampled_from([None, "", "Chromium 1"]),
                 "client_type": types,
-                "namespaces": st.lists(namespaces, max_size=2).map(tuple),
+                "namespaces": st.lists(namespaces, min_size=1, max_size=2).map(tuple),
                 "metadata": metadata,
                 "capacity": capacities,
-                "draining": st.sampled_from([False, False, True]),
+                "draining": seldom,
             }
         ),
     )
@@ -163,35 +204,37 @@ class Anything(SideBySide):
 
     @rule(
         client_id=ids,
-        link=links,
+        wrong_link=seldom,
         off_epoch=off,
         off_number=off,
         windows=st.lists(told, unique_by=lambda one: one.window_id, max_size=3),
         contexts=st.lists(contexts, unique_by=lambda one: one.context_id, max_size=3),
     )
     def says(
-        self, client_id: ClientId, link: LinkId, off_epoch: int, off_number: int, **said: Any
+        self, client_id: ClientId, wrong_link: bool, off_epoch: int, off_number: int, **said: Any
     ) -> None:
-        self.number += 1
-        how = {"epoch": self.epoch(client_id, off_epoch), "number": self.number - 1 + off_number}
+        self.number += 2
+        how = {"epoch": self.epoch(client_id, off_epoch), "number": self.number + 2 * off_number}
+        link = self.link(client_id, wrong_link)
         self.ask(self.both.report, client_id, link, now=at(self.now), **how, **said)
 
-    @rule(client_id=ids, link=links, up=st.sampled_from([True, True, False]))
-    def is_heard_or_hangs_up(self, client_id: ClientId, link: LinkId, up: bool) -> None:
-        method = self.both.heard if up else self.both.unlink
-        self.ask(method, client_id, link, now=at(self.now))
+    @rule(client_id=ids, wrong_link=seldom, gone=seldom)
+    def hangs_up_or_is_heard(self, client_id: ClientId, wrong_link: bool, gone: bool) -> None:
+        method = self.both.unlink if gone else self.both.heard
+        self.ask(method, client_id, self.link(client_id, wrong_link), now=at(self.now))
 
-    @rule(client_id=ids, off=off, drains=st.booleans())
-    def goes(self, client_id: ClientId, off: int, drains: bool) -> None:
+    @rule(client_id=ids, off=off, drains=st.booleans(), really=seldom)
+    def goes(self, client_id: ClientId, off: int, drains: bool, really: bool) -> None:
+        if not really:
+            return
         if drains:
             self.ask(self.both.set_draining, client_id)
         else:
             self.ask(self.both.remove, client_id, epoch=self.epoch(client_id, off))
 
-    @rule(client_id=ids, context_id=tabs, request=requests, timeout_s=timeouts)
-    def takes(
-        self, client_id: ClientId, context_id: ContextId, request: Request, timeout_s: float
-    ) -> None:
+    @rule(client_id=ids, data=st.data(), timeout_s=timeouts)
+    def takes(self, client_id: ClientId, data: st.DataObject, timeout_s: float) -> None:
+        context_id, request = self.fitting(data, client_id)
         how = {"now": at(self.now), "timeout_s": timeout_s}
         self.ask(self.both.assign, request, client_id, context_id, **how)
 
@@ -232,9 +275,8 @@ class Anything(SideBySide):
 
     @rule(
         client_id=ids,
-        context_id=tabs,
+        data=st.data(),
         window_id=st.none() | windows,
-        request=requests,
         identity=identities,
         off=off,
         timeout_s=timeouts,
@@ -242,13 +284,13 @@ class Anything(SideBySide):
     def settles_something(
         self,
         client_id: ClientId,
-        context_id: ContextId,
+        data: st.DataObject,
         window_id: WindowId | None,
-        request: Request,
         identity: str | None,
         off: int,
         timeout_s: float,
     ) -> None:
+        context_id, request = self.fitting(data, client_id)
         how = {"epoch": self.epoch(client_id, off), "now": at(self.now), "timeout_s": timeout_s}
         if window_id is None:
             place = (client_id, context_id)
@@ -256,7 +298,7 @@ class Anything(SideBySide):
         else:
             self.ask(self.both.settle_tab, request, client_id, window_id, context_id, **how)
 
-    @rule(seconds=st.sampled_from([0.1, 5.3, WINDOW_S]))
+    @rule(seconds=st.sampled_from([0.1, 2.3, WINDOW_S]))
     def waits(self, seconds: float) -> None:
         self.now += seconds
 

@@ -35,6 +35,7 @@ class RedisShard(RedisWakes):
             the time that coordinators wait for one.
         shard: Names the shard.
         require_noeviction: Refuse to open a Redis that may evict keys; else only warn.
+        safety_s: How often a waiter looks although no message of a change came.
     """
 
     def __init__(
@@ -45,8 +46,9 @@ class RedisShard(RedisWakes):
         reservation_timeout_s: float = 120.0,
         shard: str = "0",
         require_noeviction: bool = False,
+        safety_s: float = 5.0,
     ) -> None:
-        super().__init__(redis, tag=f"{{farm:{shard}}}")
+        super().__init__(redis, tag=f"{{farm:{shard}}}", safety_s=safety_s)
         self._window_s = presence_window_s
         self._reservation_timeout_s = reservation_timeout_s
         self._require_noeviction = require_noeviction
@@ -64,9 +66,9 @@ class RedisShard(RedisWakes):
             ConflictError: If the settings are refused.
             StoreUnavailableError: If Redis did not answer.
         """
-        await check_settings(self._redis, require_noeviction=self._require_noeviction)
+        await check_settings(self.redis, require_noeviction=self._require_noeviction)
         with store_errors():
-            await self._redis.set(f"{self._tag}:epoch", store_epoch, nx=True)
+            await self.redis.set(f"{self._tag}:epoch", store_epoch, nx=True)
         found = await self.store_epoch()
         if found is None:
             raise StoreUnavailableError("Redis lost its memory while it was opened")
@@ -84,7 +86,7 @@ class RedisShard(RedisWakes):
             StoreUnavailableError: If Redis did not answer.
         """
         with store_errors():
-            found = await cast("Awaitable[str | None]", self._redis.get(f"{self._tag}:epoch"))
+            found = await cast("Awaitable[str | None]", self.redis.get(f"{self._tag}:epoch"))
         return None if found is None else int(found)
 
     async def _run(self, name: str, *args: str | int | float) -> list[Any]:

@@ -10,8 +10,6 @@ from redis.asyncio.client import PubSub
 from farm.errors import StoreUnavailableError
 from farm.stores.redis.connection import FORGOTTEN, store_errors
 
-_SAFETY_S = 5.0
-
 
 class RedisWakes:
     """The `Wakes` port. What a script has changed is known to its caller from the reply.
@@ -22,8 +20,8 @@ class RedisWakes:
         safety_s: How often the counter is read although no message came.
     """
 
-    def __init__(self, redis: Redis, *, tag: str, safety_s: float = _SAFETY_S) -> None:
-        self._redis = redis
+    def __init__(self, redis: Redis, *, tag: str, safety_s: float) -> None:
+        self.redis = redis
         self._tag = tag
         self._safety_s = safety_s
         self._store_epoch: int | None = None
@@ -59,7 +57,7 @@ class RedisWakes:
 
     async def _subscribe(self) -> PubSub:
         if self._subscription is None:
-            subscription = self._redis.pubsub(ignore_subscribe_messages=True)
+            subscription = self.redis.pubsub(ignore_subscribe_messages=True)
             try:
                 await subscription.subscribe(f"{self._tag}:changes")
             except BaseException:
@@ -85,7 +83,7 @@ class RedisWakes:
 
     async def _look(self) -> None:
         names = (f"{self._tag}:epoch", f"{self._tag}:generation")
-        epoch, generation = await cast("Awaitable[list[str | None]]", self._redis.mget(*names))
+        epoch, generation = await cast("Awaitable[list[str | None]]", self.redis.mget(*names))
         if epoch != str(self._store_epoch):
             raise StoreUnavailableError("Redis has lost its memory", code=FORGOTTEN)
         self._learn(int(generation or 0))
