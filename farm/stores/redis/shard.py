@@ -49,6 +49,7 @@ class RedisShard(RedisWakes):
         safety_s: float = 5.0,
     ) -> None:
         super().__init__(redis, tag=f"{{farm:{shard}}}", safety_s=safety_s)
+        self.shard = shard
         self._window_s = presence_window_s
         self._reservation_timeout_s = reservation_timeout_s
         self._require_noeviction = require_noeviction
