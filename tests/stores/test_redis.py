@@ -19,6 +19,7 @@ from farm.errors import ConflictError, StoreUnavailableError
 from farm.stores.redis import RedisClock, RedisRegistry, connect
 from tests.stores import redis_server
 from tests.stores.pool import (
+    LINK,
     T0,
     TIMEOUT_S,
     WINDOW_S,
@@ -317,6 +318,42 @@ async def test_a_snapshot_carries_only_what_changed_and_is_one_call(
     assert await _calls(registry.redis) == before + 2
     assert second.clients[0].draining
     assert second.clients[1] is first.clients[1]
+
+
+async def test_a_snapshot_of_which_nothing_is_new_is_the_last_one(new_redis_registry: New) -> None:
+    registry = await new_redis_registry(1)
+    await registered(registry)
+    first = await registry.snapshot(now=T0)
+    assert (await registry.snapshot(now=at(1))).clients is first.clients
+    await registry.heard(A, LINK, now=at(2))
+    again = await registry.snapshot(now=at(2))
+    assert again.clients[0].seen_at == at(2)
+    assert again.clients[0].capacity is first.clients[0].capacity
+
+
+async def test_a_snapshot_notes_who_went_and_came_again(new_redis_registry: New) -> None:
+    registry = await new_redis_registry(1)
+    first = await registered(registry)
+    await registry.snapshot(now=T0)
+    await registry.remove(A, epoch=first.epoch)
+    assert (await registry.snapshot(now=T0)).clients == ()
+    second = await registered(registry)
+    await registry.remove(A, epoch=second.epoch)
+    third = await registered(registry)
+    assert (await registry.snapshot(now=T0)).clients == (third,)
+
+
+async def test_a_snapshot_forgets_who_has_not_come_in_a_past_state(
+    new_redis_registry: New,
+) -> None:
+    registry = await new_redis_registry(1)
+    await registered(registry)
+    await registered(registry, hello("b"), epoch="b")
+    await registry.snapshot(now=T0)
+    keys = await registry.redis.keys(f"{{farm:{registry.shard}}}:*:b")
+    await registry.redis.delete(*keys)
+    await registry.redis.zrem(f"{{farm:{registry.shard}}}:clients", "b")
+    assert [one.client_id for one in (await registry.snapshot(now=T0)).clients] == [A]
 
 
 async def test_a_great_farm_is_read_in_parts(new_redis_registry: New) -> None:

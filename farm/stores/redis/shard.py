@@ -106,10 +106,10 @@ class RedisShard(RedisWakes):
     async def _clients(self) -> tuple[Client, ...]:
         picture = self._picture
 
-        async def changes(revision: str, at_most: int) -> list[Any]:
+        async def news(revision: str, at_most: int) -> list[Any]:
             reply = await self._run("snapshot", revision, at_most)
             if picture is not self._picture:
                 raise StoreUnavailableError("Redis was opened anew meanwhile")
             return reply
 
-        return await picture.read(changes)
+        return await picture.read(news)

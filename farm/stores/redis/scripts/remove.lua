@@ -6,4 +6,6 @@ local ended = redis.call('HVALS', key('assignments', id))
 forget(id, PARTS)
 redis.call('HDEL', key('seen'), id)
 redis.call('ZREM', key('clients'), id)
+redis.call('ZREM', key('heard'), id)
+touch(id, 'gone')
 return {'ok', wake(), ended}

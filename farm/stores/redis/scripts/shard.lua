@@ -19,11 +19,12 @@ local function later(last)
   return math.max((tonumber(last) or 0) + 1, time[1] * 1000000 + time[2])
 end
 
--- Notes that a client has changed, for snapshots that read only what has; returns the revision.
-local function touch(id)
+-- Notes that a client has changed, was merely `heard` of, or is `gone`, for snapshots that read
+-- only what is new; returns the number of the change.
+local function touch(id, how)
   local revision = whole(later(redis.call('GET', key('revision'))))
   redis.call('SET', key('revision'), revision)
-  redis.call('ZADD', key('clients'), revision, id)
+  redis.call('ZADD', key(how or 'clients'), revision, id)
   return revision
 end
 
