@@ -61,12 +61,24 @@ def doctor(
 
 
 def _in_words(error: Exception) -> str:
-    if not isinstance(error, ValidationError):
-        return str(error)
-    return "; ".join(
-        f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
-        for problem in error.errors()
-    )
+    match error:
+        case ValidationError():
+            return "; ".join(
+                f"{_variable(problem['loc'])}: {problem['msg'].removeprefix('Value error, ')}"
+                for problem in error.errors()
+            )
+        case OSError() if error.strerror:
+            what = "" if error.filename is None else f"{error.filename}: "
+            return f"{what}{error.strerror}"
+        case _:
+            return str(error)
+
+
+def _variable(path: tuple[int | str, ...]) -> str:
+    """Return what a person calls the setting: the variable that it is read from."""
+    first, *inside = map(str, path)
+    name = first if first.isupper() else f"AGENT_{first.upper()}"
+    return ".".join([name, *inside])
 
 
 def _fail(text: str, code: int) -> NoReturn:

@@ -91,7 +91,10 @@ class Settings(BaseSettings):
         if not isinstance(value, str):
             return value
         if value.lstrip().startswith("{"):
-            return json.loads(value)
+            try:
+                return json.loads(value)
+            except ValueError as error:
+                raise ValueError(f"it begins like JSON, but is none: {error}") from None
         pairs = (pair.partition("=") for pair in value.split(",") if pair.strip())
         metadata = {key.strip(): (mark, text.strip()) for key, mark, text in pairs}
         for key, (mark, _) in metadata.items():
@@ -103,7 +106,7 @@ class Settings(BaseSettings):
         """Return the token.
 
         Raises:
-            ValueError: If there is none, more than one way to it, or it is empty.
+            ValueError: If there is none, more than one way to it, or it is empty or unreadable.
         """
         secret = self._read_secret().strip()
         if not secret:
@@ -121,10 +124,15 @@ class Settings(BaseSettings):
             )
         if self.token is not None:
             return self.token.get_secret_value()
-        if self.token_file is not None:
-            return self.token_file.read_text()
-        with os.fdopen(int(self.token_fd or 0)) as pipe:
-            return pipe.read()
+        source = f"AGENT_TOKEN_{'FD' if self.token_file is None else 'FILE'}"
+        given_as: Path | int = self.token_file or int(self.token_fd or 0)
+        try:
+            with open(given_as) as file:
+                return file.read()
+        except UnicodeDecodeError:
+            raise ValueError(f"{source}={given_as} is not a text") from None
+        except OSError as error:
+            raise ValueError(f"{source}={given_as} can't be read: {error.strerror}") from None
 
 
 def load() -> Settings:

@@ -1,6 +1,5 @@
 """What an agent would find on this machine, and whether it works: `farm-agent doctor`."""
 
-import os
 import shutil
 import sys
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from typing import Any
 
 from agent.chromium import installing
 from agent.chromium.browser import ChromiumBrowser
-from agent.chromium.discovery import Found, find
+from agent.chromium.discovery import Found, find, why_no_sandbox
 from agent.clock import monotonic
 from agent.ports import BrowserUnavailable
 from agent.xvfb import Xvfb, XvfbUnavailable
@@ -100,7 +99,7 @@ async def examine(
         }
         facts |= await _page(found, env, headless=not headed)
         if not found.sandbox:
-            notes.append(_why_no_sandbox())
+            notes.append(why_no_sandbox())
     except (BrowserUnavailable, XvfbUnavailable) as error:
         problems.append(str(error))
     finally:
@@ -144,15 +143,6 @@ async def _headed(
         complaints.append(f"no browser for windows: {error}")
         return {"headed": None}
     return {"headed": screen, "headed_executable": found.executable if screen else None}
-
-
-def _why_no_sandbox() -> str:
-    if os.geteuid() == 0:
-        return "Chromium's sandbox is off, as it is for root; run the agent as another user"
-    return (
-        "Chromium's sandbox does not work here: it needs unprivileged user namespaces, "
-        "or a chrome-sandbox helper that is setuid root"
-    )
 
 
 def _ms(seconds: float) -> float:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from agent.machine.events import Heard, LinkDown, LinkUp
 from agent.ports import LinkRefused, StaleAssignment, UploadRefused
-from farm.protocol.messages import Ack, FromAgent, Token, Welcome, to_agent
+from farm.protocol.messages import Ack, FromAgent, Refused, ToAgent, Token, Welcome, to_agent
 
 _FIRST_WAIT_S = 0.2
 _LONGEST_WAIT_S = 10.0
@@ -24,6 +24,13 @@ _SEND_S = 1.0
 """A connection that takes nothing for so long is given up: whoever sends must not wait for it."""
 _SILENCE_S = 10.0
 """Without an answer to a ping of the protocol for this long, nobody is on the other end."""
+_TOKEN_IS_WRONG: dict[int, str] = {
+    HTTPStatus.UNAUTHORIZED: "does not know this agent's token, or has revoked it",
+    HTTPStatus.FORBIDDEN: (
+        "knows this agent's token, but not as one of scope agent; "
+        "`farm token create --scope agent` makes one"
+    ),
+}
 _CHUNK = 256 * 1024
 _UPLOAD_TRIES = 5
 
@@ -38,6 +45,7 @@ class WebSocketLink:
         self._url = url.rstrip("/")
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._life = asyncio.timeout(None)
+        self._last_refusal: Refused | None = None
 
     async def run(self, tell: Callable[[LinkUp | LinkDown | Heard], None]) -> None:
         """See `Link.run`."""
@@ -47,8 +55,8 @@ class WebSocketLink:
                 if await self._live(tell):
                     wait_s = _FIRST_WAIT_S
             except aiohttp.WSServerHandshakeError as error:
-                if error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-                    raise LinkRefused(f"{self._url} does not accept this agent's token") from error
+                if error.status in _TOKEN_IS_WRONG:
+                    raise LinkRefused(f"{self._url} {_TOKEN_IS_WRONG[error.status]}") from error
                 log.warning("link.failed", status=error.status)
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 log.warning("link.failed", reason=str(error) or type(error).__name__)
@@ -109,8 +117,25 @@ class WebSocketLink:
                 refusal = Ack(command_id=command_id, refused="not_understood", detail=first[:500])
                 await self.send(refusal)
             return False
+        self._note_refusal(message)
         tell(Heard(message))
         return isinstance(message, Welcome)
+
+    def _note_refusal(self, message: ToAgent) -> None:
+        """Log why we are not let in, once: the dialling goes on, and says the same each time."""
+        match message:
+            case Welcome():
+                self._last_refusal = None
+            case Refused() if message != self._last_refusal:
+                self._last_refusal = message
+                log.warning(
+                    "link.refused",
+                    reason=message.reason,
+                    detail=message.detail,
+                    dials_again=message.retry,
+                )
+            case _:
+                pass
 
 
 def _command_in(text: str) -> str | None:

@@ -66,6 +66,7 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
             sandbox=settings.sandbox,
             slow_mo_ms=settings.slow_mo_ms,
             keep_open=settings.keep_open,
+            may_act=lambda: machine.may_act(monotonic()),
         )
         runner = Runner(
             machine,

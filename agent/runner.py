@@ -82,7 +82,7 @@ class RunEvidence:
         """Say that the first step is about to begin; from here on the attempt counts (P13)."""
         self.begun = True
         started = wire.Started(window_id=self._start.window_id, context_id=self._start.context_id)
-        self._tell(started, urgent=True)
+        self._tell(started, urgent=False)
 
     def stored(self, seq: int) -> None:
         """Everything up to `seq` is durable."""

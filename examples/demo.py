@@ -26,6 +26,7 @@ from examples.shop import build_app
 from farm.cli.folder import ResultFolder
 from farm.cli.follow import follow
 from farm.cli.output import build_table, plain
+from farm.cli.up import say_who_sees_it
 from farm.protocol.resources import JobDetail
 from farm.sdk import FarmClient
 
@@ -174,6 +175,8 @@ def read_records(path: Path) -> list[dict[str, Any]]:
 async def demo(out: Path, *, headed: bool) -> int:
     """Run it all and return the exit code."""
     began = time.perf_counter()
+    if headed:
+        say_who_sees_it()
     with tempfile.TemporaryDirectory(prefix="farm-demo-") as data:
         async with open_shop() as port, farm_up(Path(data), port, headed=headed) as farm:
             talk.print(f"The shop is at http://127.0.0.1:{port}/, the farm at {farm.url}")

@@ -45,6 +45,7 @@ class ChromiumBrowser:
         sandbox: bool | None = None,
         slow_mo_ms: float = 0,
         keep_open: bool = False,
+        may_act: Callable[[], bool] = lambda: True,
         run_plan: RunPlan = run_plan,
     ) -> None:
         """Choose what to start.
@@ -58,6 +59,8 @@ class ChromiumBrowser:
             slow_mo_ms: A pause before each thing done to a page, for people who watch.
             keep_open: Leave the windows of jobs that have ended, for a person to look at, until
                 `kill`. A job that fails in one is not tried again: its page is still there.
+            may_act: Whether the farm can't have taken us for gone; while it says no, no page
+                reaches the network.
             run_plan: What runs the steps.
         """
         self._headless = headless
@@ -66,6 +69,7 @@ class ChromiumBrowser:
         self._sandbox = sandbox
         self._slow_mo_ms = slow_mo_ms
         self._keep_open = keep_open
+        self._may_act = may_act
         self._run_plan = run_plan
         self._life: Life | None = None
         self._windows: dict[str, Window] = {}
@@ -101,7 +105,7 @@ class ChromiumBrowser:
     async def open_window(self, window_id: str, context_id: str, options: BrowserOptions) -> None:
         """Open a window with one tab; see the port."""
         life = self._living()
-        window = Window(window_id, lambda event: self._on_event(life, event))
+        window = Window(window_id, lambda event: self._on_event(life, event), may_act=self._may_act)
         self._windows[window_id] = window
 
         async def opening() -> None:
@@ -139,6 +143,7 @@ class ChromiumBrowser:
             attempt = Attempt(tab, plan, evidence, self._run_plan)
             outcome = await attempt.run(lambda: self._end_tab(context_id))
         except asyncio.CancelledError:
+            window.abandon(context_id)
             await to_the_end(self._end_tab(context_id))
             raise
         finally:

@@ -87,7 +87,9 @@ async def find(
             return Found(
                 executable=path, kind=kind_of(path), sandbox=trial.sandbox, disabled=trial.disabled
             )
-    raise BrowserUnavailable(_account(failures, headless=headless, chosen=bool(chosen)))
+    raise BrowserUnavailable(
+        _account(failures, headless=headless, chosen=bool(chosen), sandbox=sandbox is True)
+    )
 
 
 def kind_of(path: str) -> Kind:
@@ -143,11 +145,26 @@ def _sandboxes(wanted: bool | None) -> tuple[bool, ...]:
     return (False,) if os.geteuid() == 0 else (True, False)
 
 
-def _account(failures: list[str], *, headless: bool, chosen: bool) -> str:
+def why_no_sandbox() -> str:
+    """Tell what Chromium's sandbox lacks where it does not work, and what would help."""
+    if os.geteuid() == 0:
+        return "Chromium's sandbox is off: root cannot have it; run the agent as another user"
+    return (
+        "Chromium's sandbox does not work here: it needs unprivileged user namespaces, "
+        "or a chrome-sandbox helper that is setuid root"
+    )
+
+
+def _account(failures: list[str], *, headless: bool, chosen: bool, sandbox: bool) -> str:
     names = (*(_SHELLS if headless else ()), *_FULL)
     searched = f"searched: Playwright's own browsers, and {', '.join(names)} on PATH"
     lines = ["no browser that works was found", *([] if chosen else [searched]), *failures]
-    return "\n".join([*lines, REMEDY])
+    if sandbox and failures:
+        lines[0] = "no browser that works with Chromium's sandbox was found"
+        remedy = f"AGENT_SANDBOX=1 demands it. {why_no_sandbox()}"
+    else:
+        remedy = REMEDY
+    return "\n".join([*lines, remedy])
 
 
 def _cache_folder(env: Mapping[str, str]) -> Path:

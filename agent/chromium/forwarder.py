@@ -54,13 +54,23 @@ async def system_resolver(host: str, port: int) -> Sequence[str]:
 
 
 class Forwarder:
-    """One listener with one policy; `tell` hears of every request it answered itself."""
+    """One listener with one policy; `tell` hears of every request it answered itself.
+
+    Nothing passes, either way, once `may_act` says no: an agent that the farm may have taken for
+    gone, frozen for a while, say, must not let a page do what another attempt has done since.
+    """
 
     def __init__(
-        self, tell: Callable[[Denied], None], *, resolver: Resolver = system_resolver
+        self,
+        tell: Callable[[Denied], None],
+        *,
+        resolver: Resolver = system_resolver,
+        may_act: Callable[[], bool] = lambda: True,
     ) -> None:
         self._tell = tell
         self._resolver = resolver
+        self._may_act = may_act
+        self._shut = False
         self._policy = Policy()
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
@@ -82,10 +92,19 @@ class Forwarder:
         return self
 
     def apply(self, policy: Policy) -> None:
-        """Change the policy; connections made under another one are cut."""
+        """Change the policy, and open what was shut; connections under another one are cut."""
+        self._shut = False
         if policy != self._policy:
             self._policy = policy
             self._cut()
+
+    def shut(self) -> None:
+        """Let nothing pass any more, from this moment, until a policy is applied again."""
+        self._shut = True
+        self._cut()
+
+    def _is_open(self) -> bool:
+        return not self._shut and self._may_act()
 
     async def close(self) -> None:
         """Stop listening and cut every connection. Does nothing the second time."""
@@ -129,6 +148,9 @@ class Forwarder:
         except (MalformedHead, asyncio.LimitOverrunError) as error:
             await _answer(writer, own_answer("400 Bad Request", "malformed", str(error)))
             return
+        if not self._is_open():
+            _reset(writer)
+            return
         try:
             upstream = await self._connect(request)
         except _Refused as refused:
@@ -139,9 +161,11 @@ class Forwarder:
             return
         self._open.add(upstream[1])
         try:
-            if request.tunnel:
+            if not self._is_open():
+                _reset(writer)
+            elif request.tunnel:
                 await _answer(writer, b"HTTP/1.1 200 Connection established\r\n\r\n")
-                await _relay((reader, writer), upstream)
+                await _relay((reader, writer), upstream, self._is_open)
             else:
                 await self._forward(request, (reader, writer), upstream)
         finally:
@@ -187,7 +211,8 @@ class Forwarder:
         upstream[1].write(request.forward)
         async with asyncio.TaskGroup() as group:
             body = group.create_task(
-                _send_body(client[0], upstream[1], request.body), name="egress.body"
+                _send_body(client[0], upstream[1], request.body, self._is_open),
+                name="egress.body",
             )
             try:
                 await self._return_response(request, upstream[0], client[1])
@@ -213,17 +238,20 @@ class Forwarder:
                 return
             await _answer(client, head)
             if not 100 <= code < 200:
-                await _pump(upstream, client)
+                await _pump(upstream, client, self._is_open)
                 return
 
 
 async def _send_body(
-    client: asyncio.StreamReader, upstream: asyncio.StreamWriter, length: int | None
+    client: asyncio.StreamReader,
+    upstream: asyncio.StreamWriter,
+    length: int | None,
+    is_open: Callable[[], bool],
 ) -> None:
     """Pass the body on, then watch: when the client goes away, so does the upstream."""
     left = length
     with contextlib.suppress(OSError):
-        while chunk := await client.read(_CHUNK):
+        while (chunk := await client.read(_CHUNK)) and is_open():
             if left is not None:
                 chunk = chunk[:left]
                 left -= len(chunk)
@@ -233,19 +261,23 @@ async def _send_body(
     upstream.transport.abort()
 
 
-async def _relay(one: _Streams, other: _Streams) -> None:
+async def _relay(one: _Streams, other: _Streams, is_open: Callable[[], bool]) -> None:
     """Pass bytes both ways until either side breaks, or both have ended."""
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(_pump(one[0], other[1]), name="egress.up")
-            group.create_task(_pump(other[0], one[1]), name="egress.down")
+            group.create_task(_pump(one[0], other[1], is_open), name="egress.up")
+            group.create_task(_pump(other[0], one[1], is_open), name="egress.down")
     except* OSError:
         _reset(one[1])
         _reset(other[1])
 
 
-async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+async def _pump(
+    source: asyncio.StreamReader, sink: asyncio.StreamWriter, is_open: Callable[[], bool]
+) -> None:
     while chunk := await source.read(_CHUNK):
+        if not is_open():
+            raise ConnectionAbortedError
         sink.write(chunk)
         await sink.drain()
     if sink.can_write_eof():

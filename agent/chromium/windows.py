@@ -22,11 +22,17 @@ CLOSE_S = 4.0
 class Window:
     """One window, in an identity of its own."""
 
-    def __init__(self, window_id: str, tell: Callable[[BrowserEvent], None]) -> None:
+    def __init__(
+        self,
+        window_id: str,
+        tell: Callable[[BrowserEvent], None],
+        *,
+        may_act: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.window_id = window_id
         self.tabs: dict[str, Tab] = {}
         self._tell = tell
-        self._forwarder = Forwarder(self._on_denied)
+        self._forwarder = Forwarder(self._on_denied, may_act=may_act)
         self._context: BrowserContext | None = None
         self._opening = 0
         self._closing = False
@@ -100,6 +106,11 @@ class Window:
             self._apply_egress()
         else:
             self._running.clear()
+
+    def abandon(self, context_id: str) -> None:
+        """Cut the attempt on a tab off from the world, at once, unless others share its ways."""
+        if set(self._running) <= {context_id}:
+            self._forwarder.shut()
 
     def _apply_egress(self) -> None:
         # Tabs of one window share its connections, and whoever asked for them its identity.

@@ -104,13 +104,17 @@ class LinkState:
             self._confirmed_at = sent_at
             self._beats = {n: at for n, at in self._beats.items() if at >= sent_at}
 
-    def must_give_up(self, now: float) -> bool:
-        """Tell, once, that the farm may soon take us for gone.
+    def may_act(self, now: float) -> bool:
+        """Tell whether the farm can't have taken us for gone yet.
 
         It does so somewhat more than one window after it last heard us; the moment we said what
         it is known to have heard is at or before that.
         """
-        if self._confirmed_at is None or now - self._confirmed_at <= self._window_s:
+        return self._confirmed_at is not None and now - self._confirmed_at <= self._window_s
+
+    def must_give_up(self, now: float) -> bool:
+        """Tell, once, that the farm may soon take us for gone."""
+        if self._confirmed_at is None or self.may_act(now):
             return False
         self._confirmed_at = None
         return True

@@ -59,6 +59,10 @@ class Machine:
         """Tell whether it takes nothing new."""
         return self._deadline is not None
 
+    def may_act(self, now: float) -> bool:
+        """Tell whether the farm can't have taken us for gone yet."""
+        return self._link.may_act(now)
+
     def begin(self) -> list[Instruction]:
         """Return what to do first."""
         return [ev.StartBrowser(self._new_epoch())]

@@ -10,6 +10,8 @@ from farm.protocol.failures import Failure, Reason
 
 _FLUSH_S = 0.25
 """What is not urgent waits this long for company."""
+_ITEMS_FLUSH_S = 0.05
+"""Items wait less: whoever is killed takes with him what he has not sent."""
 _PER_MESSAGE = 1000
 """So many entries and items go into one message: what gathers while the farm is away must not make
 one that is too large to be taken."""
@@ -67,12 +69,13 @@ class Runs:
         return run
 
     def noted(self, event: ev.Noted, now: float, welcomed: bool) -> list[Instruction]:
-        """Keep what a run tells; send at once what the run waits for, items, and effects."""
+        """Keep what a run tells; send at once what the run waits for, and effects."""
         run = self._runs.get(event.command_id)
         if run is None:
             return [ev.Disown(event.command_id)] if event.urgent else []
-        run.note(event.event, at=event.at, now=now)
-        if welcomed and (event.urgent or isinstance(event.event, wire.Items | wire.EffectBegun)):
+        wait_s = _ITEMS_FLUSH_S if isinstance(event.event, wire.Items) else _FLUSH_S
+        run.note(event.event, at=event.at, due_at=now + wait_s)
+        if welcomed and (event.urgent or isinstance(event.event, wire.EffectBegun)):
             return self._flush(run)
         return []
 
@@ -97,7 +100,7 @@ class Runs:
         """Send what has waited long enough."""
         if not welcomed:
             return []
-        due = [r for r in self.all() if r.noted_at is not None and now - r.noted_at >= _FLUSH_S]
+        due = [run for run in self.all() if run.due_at is not None and now >= run.due_at]
         return [instruction for run in due for instruction in self._flush(run)]
 
     def flush_all(self) -> list[Instruction]:

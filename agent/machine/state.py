@@ -60,20 +60,20 @@ class Run:
     cancel_reason: str | None = None
     forgotten: bool = False
     """The farm wants to hear nothing more of it, not even its end."""
-    noted_at: float | None = None
-    """When the oldest entry not yet sent was noted."""
+    due_at: float | None = None
+    """When what has not been sent is to be sent at the latest."""
 
     @property
     def running(self) -> bool:
         """Tell whether it has not ended."""
         return self.outcome is None
 
-    def note(self, event: wire.AttemptEvent, *, at: float, now: float) -> int:
+    def note(self, event: wire.AttemptEvent, *, at: float, due_at: float) -> int:
         """Keep an event under the next number, and return that."""
         self.last_seq += 1
         self.unstored.append(wire.Entry(seq=self.last_seq, at=at, event=event))
-        if self.noted_at is None:
-            self.noted_at = now
+        if self.due_at is None or due_at < self.due_at:
+            self.due_at = due_at
         return self.last_seq
 
     def stored(self, seq: int) -> None:
@@ -85,7 +85,7 @@ class Run:
         """Take what has not been sent on this link."""
         entries = tuple(entry for entry in self.unstored if entry.seq > self.sent_seq)
         self.sent_seq = self.last_seq
-        self.noted_at = None
+        self.due_at = None
         return entries
 
     def listing(self) -> wire.Running:

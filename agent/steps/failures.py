@@ -12,10 +12,12 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 from farm.protocol.failures import Reason
 
 MAX_DETAIL = 2_000
+_MAX_SAID = 50_000
+"""A page may throw a message of any length, and the table below would read it for minutes."""
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 _CALL_LOG = re.compile(r"\n(?:Call log:|=+ logs =+)\n")
 _CALL = re.compile(r"^[A-Z]\w*\.\w+: ")
-_STACK = re.compile(r"\n\s+at .*")
+_STACK = re.compile(r"\n[ \t]+at .*")
 _CRASHED = re.compile(r"(?:[A-Z]\w*\.\w+: )?(?:Target|Page) crashed\b")
 _CLOSED = re.compile(
     r"(?:[A-Z]\w*\.\w+: )?(?:Target (?:page, context or browser has been )?closed"
@@ -64,22 +66,26 @@ def clean(text: str) -> str:
     return text if len(text) <= MAX_DETAIL else text[: MAX_DETAIL - 1] + "…"
 
 
+def _said(error: PlaywrightError) -> str:
+    return error.message[:_MAX_SAID]
+
+
 def message_of(error: PlaywrightError) -> str:
     """Return what an error says, without the call's name, its log and JavaScript stacks."""
-    text = _CALL_LOG.split(error.message, maxsplit=1)[0]
+    text = _CALL_LOG.split(_said(error), maxsplit=1)[0]
     return clean(_CALL.sub("", _STACK.sub("", text)))
 
 
 def script_message(error: PlaywrightError) -> str:
     """Return what a script threw, as the page worded it."""
-    return clean(_CALL.sub("", _STACK.sub("", error.message)))
+    return clean(_CALL.sub("", _STACK.sub("", _said(error))))
 
 
 def page_is_gone(error: PlaywrightError) -> StepFailed | None:
     """Return the failure when the page crashed or closed under the call, else None."""
-    if _CRASHED.match(error.message):
+    if _CRASHED.match(_said(error)):
         return StepFailed(Reason.PAGE_CRASHED, "the page crashed")
-    if _CLOSED.match(error.message):
+    if _CLOSED.match(_said(error)):
         return StepFailed(Reason.PAGE_CLOSED, "the page was closed")
     return None
 
@@ -92,18 +98,18 @@ def nothing_was_done(error: PlaywrightError | StepFailed) -> bool:
         return False
     text = message_of(error)
     return any(found.search(text) for found in (_VALUE, _STRICT, _INVALID)) or (
-        _DOES_NOT_PARSE.search(error.message) is not None
+        _DOES_NOT_PARSE.search(_said(error)) is not None
     )
 
 
 def navigated_away(error: PlaywrightError) -> bool:
     """Tell whether a call was lost because the page went elsewhere meanwhile."""
-    return _NAVIGATED.search(error.message) is not None
+    return _NAVIGATED.search(_said(error)) is not None
 
 
 def still_changing(error: PlaywrightError) -> bool:
     """Tell whether the page could not be read only because another one is taking its place."""
-    return _CHANGING.search(error.message) is not None
+    return _CHANGING.search(_said(error)) is not None
 
 
 def failed(error: PlaywrightError, *, selector: str | None = None, waited: str = "") -> StepFailed:
@@ -143,12 +149,12 @@ def invalid_selector(selector: str | None, why: str) -> StepFailed:
 def _timed_out(error: PlaywrightTimeout, selector: str | None, waited: str) -> StepFailed:
     if selector is None:
         return StepFailed(Reason.STEP_TIMEOUT, clean(f"not done {waited}"))
-    if "locator resolved to" not in error.message:
+    if "locator resolved to" not in _said(error):
         return StepFailed(
             Reason.SELECTOR_NOT_FOUND, clean(f"nothing matched {selector!r} {waited}")
         )
-    reasons = _NOT_YET.findall(error.message)
-    if not reasons and "locator resolved to hidden" in error.message:
+    reasons = _NOT_YET.findall(_said(error))
+    if not reasons and "locator resolved to hidden" in _said(error):
         reasons = ["it is hidden"]
     why = f": {reasons[-1]}" if reasons else ""
     return StepFailed(
@@ -159,7 +165,7 @@ def _timed_out(error: PlaywrightTimeout, selector: str | None, waited: str) -> S
 
 def _refused(error: PlaywrightError, selector: str | None) -> StepFailed:
     text = message_of(error)
-    strict = _STRICT.search(error.message)
+    strict = _STRICT.search(_said(error))
     if strict is not None:
         return ambiguous(selector, strict[1])
     if selector is not None and _INVALID.search(text):

@@ -11,7 +11,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from agent.ports import Denied
 from agent.steps.failures import StepFailed, clean, message_of, page_is_gone
-from agent.steps.globs import url_pattern
+from agent.steps.globs import url_matches
 from agent.steps.stage import Stage
 from farm.protocol.failures import Reason
 from farm.protocol.steps import Back, Goto, Reload, WaitForUrl
@@ -63,7 +63,9 @@ async def wait_for_url(stage: Stage, step: WaitForUrl) -> None:
     """Wait until the address matches."""
     try:
         await stage.page.wait_for_url(
-            url_pattern(step.url), wait_until="commit", timeout=stage.clock.playwright_ms
+            lambda url: url_matches(step.url, url),
+            wait_until="commit",
+            timeout=stage.clock.playwright_ms,
         )
     except PlaywrightTimeout:
         raise StepFailed(

@@ -4,10 +4,11 @@
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
+
+import regex
 
 from agent.steps.failures import StepFailed, clean
 from agent.steps.numbers import parse_number
@@ -16,6 +17,8 @@ from farm.protocol.extraction import FieldSpec
 from farm.protocol.failures import Reason
 
 UNLIMITED = 1_000_000
+REGEX_S = 0.25
+"""A pattern that takes longer on one text fails the step: meanwhile nothing else goes on."""
 _CSS_PREFIXES = ("css/", "css=", "pierce/")
 _XPATH_PREFIXES = ("xpath/", "xpath=")
 _MISSING = object()
@@ -158,10 +161,10 @@ def _convert(raw: object, spec: FieldSpec) -> object:
 def _typed(raw: str, spec: FieldSpec) -> object:
     text = _worded(raw, spec)
     if spec.regex is not None:
-        found = re.search(spec.regex, text)
-        if found is None or (found.re.groups and found[1] is None):
+        found = _search(spec.regex, text)
+        if found is None:
             return _MISSING
-        text = found[1] if found.re.groups else found[0]
+        text = found
     match spec.type:
         case "text":
             return to_json_value(text)
@@ -170,6 +173,22 @@ def _typed(raw: str, spec: FieldSpec) -> object:
             return _MISSING if number is None else number
         case "json":
             return _parse_json(text)
+
+
+def _search(pattern: str, text: str) -> str | None:
+    """Return the first group, or the match where there is none.
+
+    By an engine with a clock: a pattern can take for ever on a text that the page chose.
+    """
+    try:
+        found = regex.search(pattern, text, timeout=REGEX_S)
+    except TimeoutError:
+        raise StepFailed(
+            Reason.VALUE_INVALID, clean(f"the regex {pattern!r} took more than {REGEX_S:g} s")
+        ) from None
+    if found is None:
+        return None
+    return found[1] if found.re.groups else found[0]
 
 
 def _worded(text: str, spec: FieldSpec) -> str:

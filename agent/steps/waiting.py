@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable
 
 from agent.steps.failures import StepFailed, clean
-from agent.steps.globs import url_pattern
+from agent.steps.globs import url_matches
 from agent.steps.selectors import locate
 from agent.steps.stage import Stage
 from agent.steps.substitution import unknown_name
@@ -97,7 +97,7 @@ def _not_in_state(stage: Stage, step: WaitFor) -> StepFailed:
 
 async def _wrong_on_page(stage: Stage, step: Assert) -> str | None:
     """Return what does not hold now, or None."""
-    if step.url is not None and url_pattern(step.url).match(stage.page.url) is None:
+    if step.url is not None and not url_matches(step.url, stage.page.url):
         return f"the address is {stage.page.url}, not {step.url}"
     if step.selector is not None:
         return await _wrong_element(stage, step.selector, step.text)

@@ -90,7 +90,7 @@ class TokenBook:
             await self._ledger.add_token(replace(record, sha256=hash_of(secret)))
 
     async def revoke(self, token_id: str) -> None:
-        """Let a token open nothing any more, here at once."""
+        """Let a token open nothing any more, here at once. Raises NotFoundError."""
         await self._ledger.revoke_token(token_id, now=self._clock())
         self._revocations += 1
         for sha256 in [h for h, (_, who) in self._seen.items() if who.token_id == token_id]:

@@ -35,7 +35,7 @@ async def create_token(request: web.Request) -> web.Response:
 
 
 async def revoke_token(request: web.Request) -> web.Response:
-    """Let a token open nothing any more; one that is unknown opens nothing as it is."""
+    """Let a token open nothing any more; one that is unknown is 404, lest a wrong id look right."""
     token_id = request.match_info["token_id"]
     await deps_of(request).tokens.revoke(token_id)
     log.info("token.revoked", token_id=token_id)

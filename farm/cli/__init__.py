@@ -1,5 +1,7 @@
 """The command line: data on stdout, talk on stderr, exit codes as in `farm.cli.exits`."""
 
+import os
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
@@ -48,4 +50,6 @@ def _options(
 
 def main() -> None:
     """Run the command line and exit."""
+    if sys.stdout is None:  # the shell's >&- does that
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - open as long as we are
     app()

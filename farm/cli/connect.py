@@ -54,8 +54,10 @@ def find(url: str | None, token: str | None, token_file: Path | None, data_dir: 
     """Return the farm to talk to: what was told wins over what lies in the data directory.
 
     Raises:
-        CommandError: With `NO_FARM`, saying what was missing.
+        CommandError: With `NO_FARM`, saying what was missing; with `USAGE` for a wrong address.
     """
+    if url and not url.startswith(("http://", "https://")):
+        raise CommandError(f"{url} is no address of a farm: write http://HOST:PORT", ExitCode.USAGE)
     return Farm(url=url or _running_url(data_dir), token=_token(token, token_file, data_dir))
 
 

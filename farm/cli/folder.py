@@ -17,7 +17,7 @@ _OURS = ("items.jsonl", "items.csv", "job.json")
 
 
 def check(folder: Path, *, force: bool) -> None:
-    """Refuse a folder that has something in it, unless forced.
+    """Refuse a folder that has something in it, unless forced; make it where there is none.
 
     Raises:
         CommandError: With `USAGE`.
@@ -29,15 +29,21 @@ def check(folder: Path, *, force: bool) -> None:
             f"{folder} is not empty; use another folder, or --force to write over it",
             ExitCode.USAGE,
         )
+    # Now, and not when the job has run: nowhere to put what it produced is a wrong command line.
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"{folder} can't be made: {error.strerror}", ExitCode.USAGE) from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise CommandError(f"{folder} can't be written to", ExitCode.USAGE)
 
 
 def prepare(folder: Path) -> None:
-    """Make the folder; what an earlier run left in it goes, anything else stays."""
+    """Remove what an earlier run left in the folder; anything else stays."""
     if (folder / "job.json").is_file():
         shutil.rmtree(folder / "artifacts", ignore_errors=True)
         for name in _OURS:
             (folder / name).unlink(missing_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
 
 
 class ResultFolder:

@@ -103,5 +103,7 @@ def conclude(job: JobDetail) -> None:
         )
         name = f" ({job.failure.step})" if job.failure.step else ""
         output.say(f"  {job.failure.reason}{step}{name}: {job.failure.detail}")
+    if job.failure is not None and job.failure.reason == "egress_denied":
+        output.say("  private addresses are opened by --allow or FARM_EGRESS_ALLOW of the farm")
     if job.state == "uncertain":
         output.say(f"  decide with: farm jobs resolve {job.id} --as succeeded|failed|retry")

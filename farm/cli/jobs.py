@@ -108,7 +108,7 @@ async def list_jobs(
         (
             (
                 job.id,
-                job.name,
+                output.plain(job.name, limit=60),
                 job.state,
                 f"{job.attempts}/{job.max_attempts}",
                 job.item_count,
@@ -118,6 +118,7 @@ async def list_jobs(
             )
             for job in found
         ),
+        whole={"ID", "STATE"},
     )
     return ExitCode.SUCCEEDED
 

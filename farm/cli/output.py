@@ -4,7 +4,7 @@ import json
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -85,19 +85,26 @@ def complain(text: str) -> None:
         say(f"  {line}")
 
 
-def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a table as data; a pipe gets wide lines rather than broken ones."""
+def write_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, whole: Collection[str] = ()
+) -> None:
+    """Write a table as data; a pipe gets wide lines rather than broken ones.
+
+    The columns named in `whole` are never broken, for what is in them is to be copied.
+    """
     console = Console(markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = _WIDTH_OF_A_PIPE
-    console.print(build_table(columns, rows))
+    console.print(build_table(columns, rows, whole=whole))
 
 
-def build_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+def build_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, whole: Collection[str] = ()
+) -> Table:
     """Build a table of cells that can't be markup."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(Text(plain(column)), overflow="fold")
+        table.add_column(Text(plain(column)), overflow="fold", no_wrap=column in whole)
     for row in rows:
         table.add_row(*(Text(cell(value)) for value in row))
     return table

@@ -87,6 +87,9 @@ async def write_table(client: FarmClient, query: Query) -> None:
         else:
             more += 1
     columns = list(dict.fromkeys(name for item in shown for name in item))
+    if not shown:
+        output.say("no records")
+        return
     output.write_table(columns, ([item.get(name) for name in columns] for item in shown))
     if more:
         output.say(f"… and {more} more; --json or --csv writes all of them")

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import sys
 import tempfile
 from dataclasses import dataclass, replace
@@ -13,14 +12,14 @@ from typing import Annotated
 import typer
 
 from farm import config
-from farm.cli import exits, folder, job_source, output, running
+from farm.cli import destinations, exits, folder, job_source, output, running
 from farm.cli.children import AgentOptions, Children
 from farm.cli.exits import ExitCode
 from farm.cli.folder import ResultFolder
 from farm.cli.follow import conclude, display, follow
 from farm.cli.interrupts import Interrupts, interrupts
 from farm.cli.job_source import JobSource, Params
-from farm.cli.up import Allow
+from farm.cli.up import Allow, say_who_sees_it
 from farm.protocol.resources import JobDetail
 from farm.sdk import FarmApiError, FarmClient
 
@@ -67,14 +66,15 @@ def run(
 ) -> None:
     """Run a job file here and now; the exit code is the job's.
 
-    Records go to DIR/items.jsonl and .csv, files to DIR/artifacts, the job's history to
-    DIR/job.json; without -o the records go to stdout as JSON lines.
+    Records go to DIR/items.jsonl and .csv, files to DIR/artifacts, the
+    job's history to DIR/job.json; without -o the records go to stdout
+    as JSON lines.
     """
     order = running.checked(
         lambda: _order(file, to, headed, slow_mo, keep_open, params, allow, force, as_json)
     )
-    if headed and not os.environ.get("DISPLAY"):  # noqa: TID251 - X11's, not a setting of ours
-        output.say("DISPLAY is not set: the browser gets a display that nobody sees.")
+    if headed:
+        say_who_sees_it()
     running.run(_run(order))
 
 
@@ -98,7 +98,7 @@ def _order(
     return Order(
         source=source,
         params=given,
-        allow=(*private, *(allow or ())),
+        allow=(*private, *destinations.checked(allow or ())),
         folder=to,
         as_json=as_json,
         agent=AgentOptions(

@@ -8,6 +8,7 @@ from typing import Any, Never, TypeVar
 import typer
 from pydantic import ValidationError
 
+from farm import config
 from farm.cli import exits, output
 from farm.cli.exits import ExitCode
 from farm.errors import FarmError, InvalidInputError, TooLargeError
@@ -79,10 +80,24 @@ def _explain(error: Exception) -> ExitCode:
         case FarmError() | ValidationError() | UnknownVariableError():
             return _explain_refusal(error)
         case OSError():
-            output.complain(str(error))
+            output.complain(_of_the_system(error))
             return ExitCode.FAILED
         case _:
             raise error
+
+
+def _place_of(error: ValidationError, path: tuple[int | str, ...]) -> str:
+    """Return what a person calls the wrong value: a setting is a variable of the environment."""
+    parts = [str(part) for part in path]
+    if error.title == config.Settings.__name__:
+        return f"FARM_{'__'.join(parts).upper()}"
+    return ".".join(parts)
+
+
+def _of_the_system(error: OSError) -> str:
+    """Return what the system said, without its numbers, and about which file."""
+    said = (error.strerror or str(error)).removeprefix("error while ")
+    return said if error.filename is None else f"{error.filename}: {said}"
 
 
 def _stop_writing() -> ExitCode:
@@ -96,15 +111,16 @@ def _explain_refusal(error: FarmError | ValidationError | UnknownVariableError) 
     match error:
         case ValidationError():
             for wrong in error.errors():
-                output.complain(f"{'.'.join(str(part) for part in wrong['loc'])}: {wrong['msg']}")
+                output.complain(f"{_place_of(error, wrong['loc'])}: {wrong['msg']}")
             return ExitCode.USAGE
         case UnknownVariableError():
             output.complain(str(error))
             return ExitCode.USAGE
         case InvalidInputError():
-            output.complain(error.detail)
             problems = error.context.get("problems")
-            for p in problems if isinstance(problems, list) else ():
+            places = problems if isinstance(problems, list) else []
+            output.complain("the job file is not accepted" if places else error.detail)
+            for p in places:
                 _show_place(p["pointer"], p["line"], p["detail"], p["nearest"])
             return ExitCode.USAGE
         case _:
@@ -113,14 +129,15 @@ def _explain_refusal(error: FarmError | ValidationError | UnknownVariableError) 
 
 
 def _show_problem(problem: Problem) -> None:
-    output.complain(f"{problem.title}: {problem.detail}")
+    # The detail would only say the first place twice.
+    output.complain(
+        "the farm does not accept this" if problem.errors else f"{problem.title}: {problem.detail}"
+    )
     for place in problem.errors or ():
         _show_place(place.pointer, place.line, place.detail, place.suggestion)
 
 
 def _show_place(pointer: str, line: int | None, detail: str, nearest: str | None) -> None:
-    where = pointer or "/"
-    if line is not None:
-        where = f"line {line}, {where}"
+    where = ", ".join(filter(None, ["" if line is None else f"line {line}", pointer]))
     hint = f" (did you mean {nearest}?)" if nearest else ""
-    output.say(f"  {where}: {detail}{hint}")
+    output.say(f"  {where}{': ' if where else ''}{detail}{hint}")

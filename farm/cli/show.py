@@ -1,5 +1,7 @@
 """One job, for a person."""
 
+from datetime import datetime
+
 from farm.cli import output
 from farm.protocol.resources import JobDetail
 
@@ -11,9 +13,9 @@ def show_job(job: JobDetail) -> None:
         ("name", job.name),
         ("state", job.state + (" (cancel requested)" if job.cancel_requested else "")),
         ("attempts", f"{job.attempts} of {job.max_attempts}"),
-        ("created", job.created_at.isoformat()),
-        ("started", job.started_at),
-        ("finished", job.finished_at),
+        ("created", _moment(job.created_at)),
+        ("started", _moment(job.started_at)),
+        ("finished", _moment(job.finished_at)),
         ("items", job.item_count),
         ("files", job.artifact_count),
         ("waiting", job.waiting and f"{job.waiting.reason} {job.waiting.detail}".strip()),
@@ -26,6 +28,10 @@ def show_job(job: JobDetail) -> None:
             output.write(f"{name + ':':10} {output.plain(value)}")
     _show_attempts(job)
     _show_effects(job)
+
+
+def _moment(at: datetime | None) -> str | None:
+    return None if at is None else f"{at:%Y-%m-%d %H:%M:%S %Z}"
 
 
 def _show_attempts(job: JobDetail) -> None:

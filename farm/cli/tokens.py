@@ -40,8 +40,12 @@ async def create(
 @app.command()
 @farm_command
 async def revoke(
-    client: FarmClient, token_id: Annotated[str, typer.Argument(metavar="ID")]
+    client: FarmClient,
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="The token's id, not itself.")],
+    as_json: AsJson = False,
 ) -> ExitCode:
     """Let a token open nothing any more."""
     await client.revoke_token(token_id)
+    if as_json:
+        output.write_json({"id": token_id, "revoked": True})
     return ExitCode.SUCCEEDED

@@ -1,13 +1,14 @@
 """`farm up` and `farm serve`: a coordinator until a signal, with agents of its own or without."""
 
 import asyncio
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from farm import config
-from farm.cli import output, running
+from farm.cli import destinations, output, running
 from farm.cli.children import AgentOptions, Children
 from farm.cli.connect import DataDir
 from farm.cli.exits import ExitCode
@@ -21,7 +22,10 @@ _DRAIN_S = 5.0
 _GRACE_S = 3.0
 
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on.")]
-Port = Annotated[int | None, typer.Option("--port", min=0, max=65_535, help="0 takes a free one.")]
+Port = Annotated[
+    int | None,
+    typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0 takes a free one."),
+]
 Allow = Annotated[
     list[str] | None,
     typer.Option(
@@ -34,7 +38,7 @@ Allow = Annotated[
 
 def up(
     *,
-    agents: Annotated[int, typer.Option("--agents", min=1, max=64, help="How many.")] = 1,
+    agents: Annotated[int, typer.Option("--agents", min=1, max=64, help="How many agents.")] = 1,
     headed: Annotated[bool, typer.Option("--headed", help="Show the browsers.")] = False,
     host: Host = None,
     port: Port = None,
@@ -43,6 +47,8 @@ def up(
 ) -> None:
     """Start a coordinator and agents on this machine, until Ctrl-C."""
     settings = _settings(host, port, data_dir, allow)
+    if headed:
+        say_who_sees_it()
     running.run(serve_until_told(settings, agents, AgentOptions(headed=headed)))
 
 
@@ -53,12 +59,21 @@ def serve(
     running.run(serve_until_told(_settings(host, port, data_dir, allow), 0, AgentOptions()))
 
 
+def say_who_sees_it() -> None:
+    """Say it where a browser that is to be shown has no screen to be shown on."""
+    if not os.environ.get("DISPLAY"):  # noqa: TID251 - X11's, not a setting of ours
+        output.say("DISPLAY is not set: the browser gets a display that nobody sees.")
+
+
 def _settings(
     host: str | None, port: int | None, data_dir: Path, allow: list[str] | None
 ) -> config.Settings:
-    settings = running.checked(lambda: config.load(host=host, port=port, data_dir=data_dir))
-    allowed = (*settings.egress_allow, *(allow or ()))
-    return settings.model_copy(update={"egress_allow": allowed})
+    def load() -> config.Settings:
+        settings = config.load(host=host, port=port, data_dir=data_dir)
+        allowed = destinations.checked((*settings.egress_allow, *(allow or ())))
+        return settings.model_copy(update={"egress_allow": allowed})
+
+    return running.checked(load)
 
 
 async def serve_until_told(

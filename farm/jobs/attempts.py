@@ -220,6 +220,7 @@ class AttemptRunner:
                     told = await self._stop(live)
                 await _renew(handle)
         finally:
+            live.acknowledged = sent.acknowledged
             self._app_node.forget(sent)
 
     async def _stop(self, live: LiveAttempt) -> bool:
@@ -292,7 +293,8 @@ class AttemptRunner:
             Ending(
                 state=end.state,
                 transient=end.transient,
-                began=attempt.began,
+                # What an agent took up counts as begun, though it had no time to say so.
+                began=attempt.began or (live is not None and live.acknowledged),
                 cancel_requested=job.cancel_requested,
             ),
             [EffectMark(once=e.effect == "once", done=e.done_at is not None) for e in effects],

@@ -32,6 +32,8 @@ class LiveAttempt:
     """It has ended, and only the ledger has to be told."""
     worker: str | None = None
     """The short name of the window it runs in, such as `W1`."""
+    acknowledged: bool = False
+    """The agent has taken the command up."""
     progress: Progress | None = None
     lost: asyncio.Future[str] = field(default_factory=_future)
     cancelled: asyncio.Future[str] = field(default_factory=_future)

@@ -28,6 +28,8 @@ class SentCommand:
     """What it was sent on."""
     outlives_link: bool
     """The agent keeps its result over a lost link (P11), so the wait goes on."""
+    acknowledged: bool = False
+    """The agent has taken it up."""
     answer: asyncio.Future[Answer] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -116,12 +118,12 @@ class AppNode:
 
     def answered(self, client_id: ClientId, answer: Answer) -> bool:
         """Hand an agent's answer to who waits for it; False if nobody waits for one of its."""
-        if isinstance(answer, wire.Ack) and answer.refused is None:
-            return True
         sent = self._waiting.get(answer.command_id)
         if sent is None or sent.client_id != client_id:
             return False
-        if not sent.answer.done():
+        if isinstance(answer, wire.Ack) and answer.refused is None:
+            sent.acknowledged = True
+        elif not sent.answer.done():
             sent.answer.set_result(answer)
         return True
 

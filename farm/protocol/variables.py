@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel
 
+_ALIKE = 0.7
+
 
 class UnknownVariableError(ValueError):
     """A variable with our prefix that no setting has; says which one may have been meant."""
@@ -16,11 +18,13 @@ def refuse_unknown(environment: Mapping[str, str], known: Iterable[str], prefix:
     Raises:
         UnknownVariableError: Naming the variable and the nearest known one.
     """
-    names = set(known)
+    # The prefix is the same in all of them, so being alike in it means nothing.
+    names = {name.removeprefix(prefix): name for name in known}
     for name in environment:
-        if name.startswith(prefix) and name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+        word = name.removeprefix(prefix)
+        if word != name and name not in names.values():
+            near = difflib.get_close_matches(word, names, n=1, cutoff=_ALIKE)
+            hint = f"; did you mean {names[near[0]]}?" if near else ""
             raise UnknownVariableError(f"there is no setting {name}{hint}")
 
 

@@ -377,7 +377,11 @@ class Ledger(Protocol):
         ...
 
     async def revoke_token(self, token_id: str, *, now: Instant) -> None:
-        """Let a token open nothing any more."""
+        """Let a token open nothing any more; again is no error, and the first time counts.
+
+        Raises:
+            NotFoundError: If there is no such token.
+        """
         ...
 
 

@@ -35,7 +35,7 @@ def test_the_farm_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("AGENT_SLOT", "AGENT_SLOTS"),
         ("AGENT_METADAT", "AGENT_METADATA"),
-        ("AGENT_FARM_URL", ""),
+        ("AGENT_FARM_URL", "FARM_URL"),
     ],
 )
 def test_a_variable_nobody_reads_stops_the_start(
@@ -131,3 +131,20 @@ def test_the_token_is_in_no_text_of_the_settings_and_no_environment_passed_on(
     assert "s3cret" not in repr(settings)
     assert "s3cret" not in str(config.environment())
     assert "AGENT_TOKEN" not in os.environ
+
+
+def test_a_prefix_in_common_is_no_likeness(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnknownVariableError, match=r"no setting AGENT_CONCURRENCY$"):
+        load(monkeypatch, AGENT_CONCURRENCY="1")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("AGENT_TOKEN_FILE", "/nowhere/agent.token"), ("AGENT_TOKEN_FD", "4095")],
+)
+def test_a_token_that_cannot_be_read_is_named_by_its_variable(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    with pytest.raises(ValueError, match=f"{variable}={value} can't be read: [A-Z]") as caught:
+        load(monkeypatch, **{variable: value}).secret()
+    assert "Errno" not in str(caught.value)

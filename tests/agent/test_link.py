@@ -8,6 +8,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from agent import link as agent_link
 from agent.link import HttpUploads, WebSocketLink
@@ -48,14 +49,40 @@ async def until(condition: Callable[[], object], within_s: float = 10) -> None:
             await asyncio.sleep(0.005)
 
 
-@pytest.mark.parametrize("status", [401, 403])
-async def test_a_token_that_is_not_accepted_ends_it(status: int) -> None:
+@pytest.mark.parametrize(("status", "why"), [(401, "does not know"), (403, "scope agent")])
+async def test_a_token_that_is_not_accepted_ends_it_and_says_why(status: int, why: str) -> None:
     async def refuse(_: web.Request) -> web.StreamResponse:
         return web.Response(status=status)
 
     async with serving("GET", "/v1/agent", refuse) as url, aiohttp.ClientSession() as session:
-        with pytest.raises(LinkRefused):
+        with pytest.raises(LinkRefused, match=why):
             await WebSocketLink(session, url).run(lambda _: None)
+
+
+async def test_why_the_farm_refuses_is_logged_once_and_again_when_it_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(agent_link, "_FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(agent_link, "_LONGEST_WAIT_S", 0.001)
+    dials = 0
+
+    async def refuse(request: web.Request) -> web.StreamResponse:
+        nonlocal dials
+        dials += 1
+        reason = "client_id_in_use" if dials < 4 else "namespace"
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.send_str(wire.Refused(reason=reason, detail="why").model_dump_json())
+        await socket.close()
+        return socket
+
+    with capture_logs() as logs:
+        async with serving("GET", "/v1/agent", refuse) as url, dialling(url):
+            await until(lambda: dials >= 7)
+    refusals = [
+        (line["reason"], line["detail"]) for line in logs if line["event"] == "link.refused"
+    ]
+    assert refusals == [("client_id_in_use", "why"), ("namespace", "why")]
 
 
 async def test_a_farm_that_fails_or_hangs_up_is_dialled_again() -> None:

@@ -148,12 +148,14 @@ def test_what_gathered_while_the_farm_was_away_goes_in_portions(scene: Scene) ->
     assert [e.seq for m in sent if isinstance(m, wire.Events) for e in m.entries] == [1, 2, 3, 4]
 
 
-def test_items_go_at_once_and_the_rest_in_company(scene: Scene) -> None:
+def test_items_go_soon_and_the_rest_in_company(scene: Scene) -> None:
     scene.running()
     scene.notes()
     scene.passes(0.1)
     assert scene.said() == []
     scene.notes(wire.Items(dataset="items", first=0, items=({"a": 1},)))
+    assert scene.said() == []
+    scene.passes(0.1)
     (events,) = scene.said()
     assert isinstance(events, wire.Events)
     assert [e.seq for e in events.entries] == [1, 2]

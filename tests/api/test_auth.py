@@ -148,6 +148,11 @@ async def test_a_revoked_token_opens_nothing_at_once(stack: Stack) -> None:
     assert (await ask(stack, "GET", "/v1/jobs", **bearer))[0] == 401
 
 
+async def test_revoking_a_token_that_is_not_there_is_not_found(stack: Stack) -> None:
+    status, _, _ = await ask(stack, "DELETE", "/v1/tokens/tok_wrong", **stack.as_admin())
+    assert status == 404
+
+
 async def test_the_secret_of_a_token_is_not_kept(stack: Stack) -> None:
     record, secret = await stack.tokens.add(scope="agent", namespace=Namespace("n"), name="x")
     assert secret not in repr(record)

@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from farm.cli import app
+from farm.cli import app, destinations
 from farm.cli.exits import ExitCode
+from farm.cli.running import CommandError
 
 JOB = """
 name: one
@@ -39,6 +40,10 @@ def farm(*arguments: str) -> Result:
         ["run", "job.yaml", "--no-such-option"],
         ["up", "--agents", "0"],
         ["up", "--port", "70000"],
+        ["up", "--allow", "http://127.0.0.1:8000"],
+        ["run", "job.yaml", "--allow", ""],
+        ["run", "job.yaml", "-o", "job.yaml/out"],
+        ["jobs", "list", "--token", "t", "--url", "127.0.0.1:8700"],
         ["jobs", "resolve", "x", "--as", "perhaps"],
         ["token", "create", "--scope", "everything"],
         ["no-such-command"],
@@ -57,7 +62,8 @@ def test_a_wrong_job_file_is_refused_before_anything_starts(here: Path) -> None:
     (here / "job.yaml").write_text(JOB.replace("extract:", "extrakt:"))
     result = farm("run", "job.yaml", "-o", "out")
     assert result.exit_code == ExitCode.USAGE
-    assert "extract" in result.stderr
+    assert result.stderr.count("unknown verb") == 1
+    assert "did you mean extract?" in result.stderr
     assert not (here / "out").exists()
 
 
@@ -75,6 +81,20 @@ def test_a_file_in_the_place_of_the_folder_is_refused_even_with_force(here: Path
     result = farm("run", "job.yaml", "-o", "out", "--force")
     assert result.exit_code == ExitCode.USAGE
     assert (here / "out").read_text() == "mine"
+
+
+@pytest.mark.parametrize("allowed", ["localhost", "shop:80", "127.0.0.1:8000", "10.0.0.0/8"])
+@pytest.mark.parametrize("more", ["[::1]:8000", "::1", "fd00::/8", "Shop.Example."])
+def test_hosts_ports_and_networks_can_be_allowed(allowed: str, more: str) -> None:
+    assert destinations.checked((allowed, more)) == (allowed, more)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", " ", "http://x:1", "x/y", "x:y", "x:70000", "x:0", "a b", "u@x", "x?y", "[::1"]
+)
+def test_what_no_page_could_reach_can_t_be_allowed(wrong: str) -> None:
+    with pytest.raises(CommandError):
+        destinations.checked((wrong,))
 
 
 def test_without_a_farm_the_way_to_start_one_is_said(here: Path) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from farm.cli import app
 
-WITHOUT_DATA = {"farm up", "farm serve", "farm token revoke"}
+WITHOUT_DATA = {"farm up", "farm serve"}
 """Commands that have nothing to write on stdout."""
 
 

@@ -108,6 +108,14 @@ def test_force_takes_no_stranger_s_artifacts_for_ours(tmp_path: Path) -> None:
     assert (tmp_path / "artifacts" / "mine.png").exists()
 
 
+def test_a_folder_that_can_t_be_made_is_a_wrong_command_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(CommandError) as refused:
+        folder.check(tmp_path / "file" / "out", force=False)
+    assert refused.value.code is ExitCode.USAGE
+    assert "file/out" in str(refused.value)
+
+
 @pytest.mark.parametrize("name", ["../x", "a/b", "a\\b", "..", ".", "", "x\0y"])
 async def test_a_name_that_leads_out_of_the_folder_is_not_written(
     client: FarmClient, tmp_path: Path, name: str

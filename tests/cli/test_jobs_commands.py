@@ -177,3 +177,12 @@ async def test_a_token_is_written_to_stdout_alone(stack: Stack) -> None:
 async def test_the_fleet_is_listed_even_where_there_is_none(stack: Stack, what: str) -> None:
     assert json.loads((await farm(stack, what, "--json")).stdout) == []
     assert (await farm(stack, what)).exit_code == ExitCode.SUCCEEDED
+
+
+async def test_revoking_says_which_token_opens_nothing_and_refuses_a_wrong_id(stack: Stack) -> None:
+    made = json.loads((await farm(stack, "token", "create", "--scope", "agent", "--json")).stdout)
+    revoked = await farm(stack, "token", "revoke", made["id"], "--json")
+    assert json.loads(revoked.stdout) == {"id": made["id"], "revoked": True}
+    wrong = await farm(stack, "token", "revoke", "tok_wrong")
+    assert wrong.exit_code == ExitCode.FAILED
+    assert "no token tok_wrong" in wrong.stderr

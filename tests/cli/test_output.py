@@ -4,6 +4,7 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from farm.cli import output
 
@@ -54,3 +55,12 @@ def test_talk_goes_to_stderr_and_data_to_stdout(capsys: pytest.CaptureFixture[st
     captured = capsys.readouterr()
     assert captured.out == "data\n"
     assert captured.err == "a word\n"
+
+
+def test_what_is_to_be_copied_is_not_broken_on_a_narrow_terminal() -> None:
+    console = Console(width=60)
+    table = output.build_table(("ID", "NAME"), [("j" * 30, "n" * 90)], whole={"ID"})
+    with console.capture() as shown:
+        console.print(table)
+    assert "j" * 30 in shown.get()
+    assert shown.get().count("n") == 90

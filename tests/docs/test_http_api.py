@@ -6,12 +6,13 @@ from aiohttp import web
 from farm.api.agents import agent_route
 from farm.api.app import API
 from farm.api.errors import STATUS
+from farm.api.request_state import Principal
 from farm.protocol.problems import TYPE_PREFIX
 
 PAGE = (Path(__file__).parents[2] / "docs" / "http-api.md").read_text()
 
 
-async def _nothing(request: web.Request, token_id: str) -> web.StreamResponse:
+async def _nothing(request: web.Request, _: Principal) -> web.StreamResponse:
     raise AssertionError("only the route's description is looked at")
 
 

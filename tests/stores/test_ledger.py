@@ -448,3 +448,9 @@ class TestTokens:
         await ledger.revoke_token("t1", now=at(2))
         assert await ledger.token("sha-t1") is None
         assert await ledger.token("sha-t2") is not None
+
+    async def test_a_token_that_is_not_there_cannot_be_revoked(self, ledger: Ledger) -> None:
+        await ledger.add_token(token_record())
+        with pytest.raises(NotFoundError):
+            await ledger.revoke_token("t2", now=T0)
+        assert await ledger.token("sha-t1") is not None

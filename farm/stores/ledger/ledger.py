@@ -228,7 +228,7 @@ class SqlLedger:
         return await self._db.read(lambda db: tokens.valid(db, sha256))
 
     async def revoke_token(self, token_id: str, *, now: Instant) -> None:
-        """Let a token open nothing any more."""
+        """Let a token open nothing any more. Raises NotFoundError."""
         await self._db.write(lambda db: tokens.revoke(db, token_id, now))
 
 

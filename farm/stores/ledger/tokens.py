@@ -3,6 +3,7 @@
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from farm.core.model import Instant
+from farm.errors import NotFoundError
 from farm.stores.ledger import schema
 from farm.stores.ledger.rows import to_token
 from farm.stores.records import TokenRecord
@@ -13,6 +14,7 @@ _INSERT = insert(_tokens)
 _VALID = select(_tokens).where(
     _tokens.c.sha256 == bindparam("sha256"), _tokens.c.revoked_at.is_(None)
 )
+_KNOWN = select(_tokens.c.token_id).where(_tokens.c.token_id == bindparam("token_id"))
 _REVOKE = (
     update(_tokens)
     .where(_tokens.c.token_id == bindparam("b_token_id"), _tokens.c.revoked_at.is_(None))
@@ -43,5 +45,7 @@ def valid(connection: Connection, sha256: str) -> TokenRecord | None:
 
 
 def revoke(connection: Connection, token_id: str, now: Instant) -> None:
-    """Note when a token ended; the first time counts."""
+    """Note when a token ended; the first time counts. Raises NotFoundError."""
+    if connection.execute(_KNOWN, {"token_id": token_id}).one_or_none() is None:
+        raise NotFoundError(f"no token {token_id}", token_id=token_id)
     connection.execute(_REVOKE, {"b_token_id": token_id, "now": now})

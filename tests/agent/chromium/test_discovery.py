@@ -181,3 +181,15 @@ async def test_installing_does_nothing_where_a_browser_works(
     works = real(tmp_path / "bin", "chromium-headless-shell", headless_browser.executable)
     assert (await install(headed=False, env=env)).executable == str(works)
     assert shutil.which("playwright", path=env["PATH"]) is None
+
+
+async def test_where_the_sandbox_is_demanded_it_is_named_as_what_is_missing(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    script(tmp_path / "bin", "chromium", "exit 3")
+    with pytest.raises(BrowserUnavailable) as caught:
+        await find(headless=False, env=env, sandbox=True)
+    text = str(caught.value)
+    assert "AGENT_SANDBOX=1 demands it" in text
+    assert ("run the agent as another user" in text) == (os.geteuid() == 0)
+    assert "`make`" not in text

@@ -345,3 +345,64 @@ async def test_a_name_looked_up_under_one_policy_is_judged_by_the_next() -> None
 @pytest.mark.parametrize(("host", "found"), [("127.0.0.1", "127.0.0.1"), ("::1", "::1")])
 async def test_an_address_is_its_own_resolution(host: str, found: str) -> None:
     assert await system_resolver(host, 80) == [found]
+
+
+async def test_nothing_passes_while_the_agent_may_not_act() -> None:
+    upstream, allowed = Upstream(OK), [True]
+    async with listening(upstream.handle) as port:
+        forwarder = await Forwarder(lambda _: None, may_act=lambda: allowed[0]).start()
+        forwarder.apply(Policy.of(Egress(allow=("127.0.0.1",))))
+        try:
+            get = f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\n\r\n".encode()
+            assert (await ask(forwarder, get)).endswith(b"hi")
+            allowed[0] = False
+            for data in (get, f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n".encode()):
+                with pytest.raises(ConnectionResetError):
+                    await ask(forwarder, data)
+        finally:
+            await forwarder.close()
+    assert len(upstream.heads) == 1
+
+
+async def test_an_open_tunnel_is_cut_when_the_agent_may_not_act() -> None:
+    heard: list[bytes] = []
+    allowed = [True]
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(100):
+            heard.append(data)
+            writer.write(data)
+        writer.close()
+
+    async with listening(echo) as port:
+        forwarder = await Forwarder(lambda _: None, may_act=lambda: allowed[0]).start()
+        forwarder.apply(Policy.of(Egress(allow=("127.0.0.1",))))
+        try:
+            host, own = forwarder.address.removeprefix("http://").split(":")
+            reader, writer = await asyncio.open_connection(host, int(own))
+            writer.write(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n".encode())
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"one")
+            assert await reader.readexactly(3) == b"one"
+            allowed[0] = False
+            writer.write(b"two")
+            with pytest.raises(ConnectionResetError):
+                await reader.read()
+            writer.close()
+        finally:
+            await forwarder.close()
+    assert heard == [b"one"]
+
+
+async def test_what_was_shut_opens_again_with_the_next_policy() -> None:
+    upstream = Upstream(OK)
+    async with (
+        listening(upstream.handle) as port,
+        forwarding("shop.test", names=NAMES) as (forwarder, _),
+    ):
+        get = f"GET http://shop.test:{port}/ HTTP/1.1\r\n\r\n".encode()
+        forwarder.shut()
+        with pytest.raises(ConnectionResetError):
+            await ask(forwarder, get)
+        forwarder.apply(Policy.of(Egress(allow=("shop.test",))))
+        assert (await ask(forwarder, get)).endswith(b"hi")

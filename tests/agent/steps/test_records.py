@@ -104,3 +104,10 @@ def test_fields_are_compiled_in_their_order_with_their_paths() -> None:
     assert (first["path"], first["kind"], first["name"]) == ("a", "attribute", "href")
     assert (second["path"], second["kind"]) == ("b", "fields")
     assert second["fields"][0]["path"] == "b.c"
+
+
+def test_a_pattern_that_takes_for_ever_on_what_a_page_says_fails_the_step() -> None:
+    with pytest.raises(StepFailed) as failed:
+        read("a" * 5_000 + "!", selector="p", regex="((a|aa)+)+$")
+    assert failed.value.reason is Reason.VALUE_INVALID
+    assert "regex" in failed.value.detail

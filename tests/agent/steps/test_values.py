@@ -1,13 +1,16 @@
 """Values made fit for JSON, and globs over URLs."""
 
 import json
+import time
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playwright.async_api import Error as PlaywrightError
 
-from agent.steps.globs import url_pattern
+from agent.steps.failures import failed
+from agent.steps.globs import url_matches
 from agent.steps.values import as_text, canonical, to_json_value, well_formed
 
 surrogates = st.text(st.characters())
@@ -67,9 +70,22 @@ def test_values_read_inside_a_text(value: object, text: str) -> None:
     ],
 )
 def test_globs_match_whole_urls(glob: str, url: str, matches: bool) -> None:
-    assert (url_pattern(glob).match(url) is not None) is matches
+    assert url_matches(glob, url) is matches
 
 
 @given(st.text(), st.text())
 def test_no_glob_breaks_it(glob: str, url: str) -> None:
-    url_pattern(glob).match(url)
+    url_matches(glob, url)
+
+
+def test_a_long_address_takes_no_time_whatever_the_glob() -> None:
+    assert not url_matches("**a**a**a**a*a*a**b", "http://h/" + "a" * 10_000)
+    assert url_matches("**a**a**a**a*a*a**", "http://h/" + "a" * 10_000)
+    assert not url_matches("**", "http://h/" + "a" * 1_000_000)
+
+
+@pytest.mark.parametrize("said", ["\n" * 300_000, "strict mode violation: " * 20_000])
+def test_what_a_page_throws_is_cut_before_it_is_looked_through(said: str) -> None:
+    began = time.process_time()
+    failed(PlaywrightError(said), selector="a")
+    assert time.process_time() - began < 5, "it took 280 s once"

@@ -82,6 +82,7 @@ async def opened(host: str = "127.0.0.1") -> AsyncIterator[Place]:
     app.middlewares.append(place.middleware)
     app.add_routes(
         [
+            web.get("/held/posts", _posts),
             web.get("/held/{name}", _held),
             web.get("/posts", _posts),
             web.post("/posted", _posted),

@@ -151,3 +151,35 @@ async def test_a_frozen_agent_does_nothing_more_for_a_job_that_went_on_elsewhere
         assert [(await rested(client, one)).state for one in both] == ["succeeded"] * 2
         assert len((await client.job(job_id)).history) == 2
     assert place.ordered == 1
+
+
+async def test_the_page_of_a_frozen_agent_reaches_nothing_when_it_wakes(
+    house: House, place: Place
+) -> None:
+    """Its answer has waited for it meanwhile; what its script does then was done elsewhere."""
+    await house.serve(*_ALLOW)
+    frozen = await house.agent("frozen")
+    place.hold("/held/posts")
+    steps = ({"goto": f"{place.url}/held/posts"}, {"wait_for": "#done"})
+    async with house.client() as client:
+        job_id = await submitted(client, job("posts", *steps))
+        await place.asked("GET /held/posts")
+        os.kill(frozen.pid, signal.SIGSTOP)
+        try:
+            await happened(client, job_id, "attempt_ended", 1.25 * 3 + 5)
+            place.let_go("/held/posts")
+            await house.agent("other")
+            assert (await rested(client, job_id)).state == "succeeded"
+            assert place.hits["POST /posted"] == 1
+        finally:
+            os.kill(frozen.pid, signal.SIGCONT)
+        await house.present("frozen")
+        place.hold("/held/both")
+        both = [
+            await submitted(client, once("both", {"goto": f"{place.url}/held/both"}))
+            for _ in range(2)
+        ]
+        await place.asked("GET /held/both", times=2)
+        place.let_go("/held/both")
+        assert [(await rested(client, one)).state for one in both] == ["succeeded"] * 2
+    assert place.hits["POST /posted"] == 1
