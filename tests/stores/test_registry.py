@@ -1,12 +1,29 @@
 """What every implementation of the registry ports promises."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from farm.core import decide
-from farm.core.model import Assignment, Client, ClientId, ContextId, LinkId, Token, WindowId
+from farm.core.model import (
+    Assignment,
+    Capacity,
+    Client,
+    ClientId,
+    ClientType,
+    Context,
+    ContextId,
+    ContextState,
+    LinkId,
+    Namespace,
+    Owner,
+    Token,
+    Window,
+    WindowId,
+)
 from farm.core.reservation import Denial
 from farm.stores.ports import Registry
 from tests.stores.pool import (
@@ -213,6 +230,112 @@ async def test_a_context_that_is_not_there_or_not_clean_is_not_assigned(
     assert await registry.assign(request(), A, T1, now=T0, timeout_s=1) is Denial.NOT_READY
     nowhere = ContextId("T9")
     assert await registry.assign(request(), A, nowhere, now=T0, timeout_s=1) is Denial.GONE
+
+
+REQUESTS: dict[str, dict[str, Any]] = {
+    "another namespace": {"namespace": Namespace("other")},
+    "another type": {"client_type": ClientType.CONSOLE},
+    "a value of another type": {"requirements": {"n": 1.0}},
+    "a key that is not there": {"requirements": {"n": 1, "m": None}},
+    "one value of two": {"requirements": {"n": 1, "nested": {"a": [1, 2], "b": "2"}}},
+    "no identity": {"identity": None},
+    "another identity": {"identity": "mail"},
+    "other options": {"profile": "p"},
+}
+CONTEXTS: dict[str, dict[str, Any]] = {
+    "a person's": {"owner": Owner.USER},
+    "not clean": {"clean": False},
+    "of no window": {"window_id": None},
+    "loading": {"state": ContextState.LOADING},
+    "crashed": {"state": ContextState.CRASHED},
+    "closing": {"state": ContextState.CLOSING},
+}
+CLIENTS: dict[str, tuple[dict[str, Any], Denial]] = {
+    "draining": ({"draining": True}, Denial.NOT_READY),
+    "of another namespace": ({"namespaces": (Namespace("other"),)}, Denial.NOT_READY),
+    "of no announced capacity": ({"capacity": Capacity()}, Denial.NOT_READY),
+    "of no capacity": ({"capacity": Capacity(max_concurrency=0)}, Denial.FULL),
+}
+METADATA = {"n": 1, "nested": {"b": 2, "a": [1, 2]}, "none": None, "": "\ud83d/\0"}
+
+
+async def _asks(
+    registry: Registry,
+    wanted: Mapping[str, Any] = {},
+    context: Mapping[str, Any] = {},
+    client: Mapping[str, Any] = {},
+) -> Assignment | Denial:
+    """Ask for a context that fits the request in everything but what is given."""
+    agent = await registered(registry, hello(**{"metadata": METADATA, **client}))
+    await reported(registry, in_window("T1", **context), client=agent, identity="shop")
+    fits: dict[str, Any] = {
+        "identity": "shop",
+        "client_type": ClientType.BROWSER,
+        "requirements": METADATA,
+    }
+    return await registry.assign(request(**{**fits, **wanted}), A, T1, now=T0, timeout_s=1)
+
+
+@pytest.mark.parametrize("state", [ContextState.IDLE, ContextState.ACTIVE])
+@pytest.mark.parametrize("wanted", [{}, {"requirements": {}}, {"client_type": None}])
+async def test_a_context_that_fits_is_assigned(
+    registry: Registry, state: ContextState, wanted: dict[str, Any]
+) -> None:
+    assert isinstance(await _asks(registry, wanted, {"state": state}), Assignment)
+
+
+@pytest.mark.parametrize("wanted", REQUESTS.values(), ids=REQUESTS)
+async def test_a_context_that_is_not_what_is_asked_for_is_not_assigned(
+    registry: Registry, wanted: dict[str, Any]
+) -> None:
+    assert await _asks(registry, wanted) is Denial.NOT_READY
+
+
+@pytest.mark.parametrize("context", CONTEXTS.values(), ids=CONTEXTS)
+async def test_a_context_that_is_not_to_be_had_is_not_assigned(
+    registry: Registry, context: dict[str, Any]
+) -> None:
+    assert await _asks(registry, context=context) is Denial.NOT_READY
+
+
+@pytest.mark.parametrize(("client", "denial"), CLIENTS.values(), ids=CLIENTS)
+async def test_a_context_of_an_agent_that_takes_nothing_is_not_assigned(
+    registry: Registry, client: dict[str, Any], denial: Denial
+) -> None:
+    assert await _asks(registry, client=client) is denial
+
+
+async def test_an_agent_is_present_up_to_the_end_of_its_window(registry: Registry) -> None:
+    await reported(registry, "T1", client=await registered(registry))
+    assert isinstance(await registry.assign(request(), A, T1, now=at(10), timeout_s=1), Assignment)
+    assert isinstance(await registry.reserve_window(A, identity=None, now=at(10)), int)
+
+
+async def test_what_an_agent_said_is_what_is_read(registry: Registry) -> None:
+    """Every field of the core's values, each unlike its default."""
+    said = hello(
+        client_type=ClientType.CONSOLE,
+        namespaces=(Namespace("b"), Namespace("a")),
+        metadata=METADATA,
+        capacity=Capacity(max_concurrency=9, max_windows=8, max_tabs_per_window=7, max_flows=6),
+        draining=True,
+        browser="Chromium 150",
+    )
+    windows = [Window(window_id=W1, identity="shop", profile="p", owner=Owner.USER)]
+    context = Context(
+        context_id=T1, window_id=W1, owner=Owner.USER, state=ContextState.CRASHED, clean=False
+    )
+    epoch = (await registered(registry, said)).epoch
+    await registry.report(
+        A, LINK, epoch=epoch, number=1, windows=windows, contexts=[context], now=at(0.1)
+    )
+    assert await only(registry) == replace(
+        said,
+        epoch=epoch,
+        seen_at=at(0.1),
+        windows={W1: windows[0]},
+        contexts={T1: context},
+    )
 
 
 # Reservations, promise 5
