@@ -1,11 +1,13 @@
 """A coordinator that does nothing but take and give back, until it is killed.
 
-`python -m tests.stores.acquirers URL SEED`. It prints a line and ends where it sees two holders.
+`python -m tests.stores.acquirers URL SEED`. It prints a line and ends where it sees two
+holders, or one that is robbed.
 """
 
 import asyncio
 import random
 import sys
+from typing import NoReturn
 
 from farm.clock import Clock, steady_clock
 from farm.core.model import Assignment, ClientId, ContextId
@@ -20,6 +22,7 @@ WINDOWS = 12
 AT_ONCE = 100
 HELD_S = 0.3
 RESERVED_S = 1.0
+CLOCKS_DIFFER_S = 0.05
 PRESENCE_S = 3600.0
 WINS = "wins"
 
@@ -56,11 +59,13 @@ async def hold(registry: RedisRegistry, clock: Clock, one: Assignment, *, renews
     before = await registry.redis.getset(name, token_text(one.token))
     await check(registry, one, before)
     await registry.redis.incr(WINS)
-    if renews:
-        await registry.renew(*place, now=clock(), timeout_s=HELD_S)
+    expires_at = one.expires_at
+    if renews and (renewed := await registry.renew(*place, now=clock(), timeout_s=HELD_S)):
+        expires_at = renewed.expires_at
     await asyncio.sleep(0.01)
     await check(registry, one, await registry.redis.get(name))
-    await registry.release(*place)
+    if not await registry.release(*place) and clock() < expires_at - CLOCKS_DIFFER_S:
+        fail(f"lost before its time: {one}")
 
 
 async def check(registry: RedisRegistry, one: Assignment, last: str | bytes | None) -> None:
@@ -69,8 +74,12 @@ async def check(registry: RedisRegistry, one: Assignment, last: str | bytes | No
     if later is None or later <= one.token:
         return
     if await registry.holds(one.client_id, one.context_id, one.token):
-        print(f"two holders: {one} and {later}", flush=True)
-        sys.exit(1)
+        fail(f"two holders: {one} and {later}")
+
+
+def fail(why: str) -> NoReturn:
+    print(why, flush=True)
+    sys.exit(1)
 
 
 async def main(url: str, seed: str) -> None:

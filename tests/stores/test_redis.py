@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 from structlog.testing import capture_logs
 
-from farm.core.model import ContextId, Token
+from farm.core.model import Capacity, ClientId, ContextId, Token, WindowId
 from farm.core.reservation import Denial
 from farm.errors import ConflictError, StoreUnavailableError
 from farm.stores.redis import RedisClock, RedisRegistry, connect
@@ -458,6 +458,34 @@ async def test_what_a_dead_coordinator_had_reserved_is_given_back_in_time(
     await registry.cancel_window(A, epoch=client.epoch, identity=None)
     await registry.release_expired(now=at(500))
     assert (await only(registry)).used_slots() == 0
+
+
+async def test_each_reservation_is_given_back_in_its_own_time(new_redis_registry: New) -> None:
+    registry = await new_redis_registry(1)
+    capacity = Capacity(max_concurrency=9, max_windows=9, max_tabs_per_window=9)
+    for name in ("a", "b"):
+        agent = await registered(registry, hello(name, capacity=capacity), epoch=name)
+        await reported(registry, "T1", client=agent)
+    for client_id in (A, ClientId("b")):
+        for after, identity in ((0, None), (2, "shop"), (4, None), (6, "mail")):
+            name = None if identity is None else f"{identity} of {client_id}"
+            assert await registry.reserve_window(client_id, identity=name, now=at(after)) == 1
+        assert await registry.reserve_tab(client_id, WindowId("W1"), now=at(1)) == 1
+    await registry.cancel_window(A, epoch=1, identity="shop of a")
+    await registry.cancel_window(A, epoch=1, identity=None)
+    left = []
+    for after in (120, 121, 122, 124, 126):
+        assert await registry.release_expired(now=at(after)) == ()
+        a, b = (await registry.snapshot(now=T0)).clients
+        left.append([(c.opening_windows, len(c.opening_tabs)) for c in (a, b)])
+    assert left == [
+        [(2, 1), (3, 1)],
+        [(2, 0), (3, 0)],
+        [(2, 0), (2, 0)],
+        [(1, 0), (1, 0)],
+        [(0, 0), (0, 0)],
+    ]
+    assert not any(c.opening_identities for c in (a, b))
 
 
 async def test_an_agent_may_have_seen_a_token_beyond_the_time(new_redis_registry: New) -> None:
