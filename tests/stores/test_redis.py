@@ -468,16 +468,16 @@ async def test_each_reservation_is_given_back_in_its_own_time(new_redis_registry
         await reported(registry, "T1", client=agent)
     for client_id in (A, ClientId("b")):
         for after, identity in ((0, None), (2, "shop"), (4, None), (6, "mail")):
-            name = None if identity is None else f"{identity} of {client_id}"
-            assert await registry.reserve_window(client_id, identity=name, now=at(after)) == 1
+            its = None if identity is None else f"{identity} of {client_id}"
+            assert await registry.reserve_window(client_id, identity=its, now=at(after)) == 1
         assert await registry.reserve_tab(client_id, WindowId("W1"), now=at(1)) == 1
     await registry.cancel_window(A, epoch=1, identity="shop of a")
     await registry.cancel_window(A, epoch=1, identity=None)
     left = []
     for after in (120, 121, 122, 124, 126):
         assert await registry.release_expired(now=at(after)) == ()
-        a, b = (await registry.snapshot(now=T0)).clients
-        left.append([(c.opening_windows, len(c.opening_tabs)) for c in (a, b)])
+        clients = (await registry.snapshot(now=T0)).clients
+        left.append([(c.opening_windows, len(c.opening_tabs)) for c in clients])
     assert left == [
         [(2, 1), (3, 1)],
         [(2, 0), (3, 0)],
@@ -485,7 +485,7 @@ async def test_each_reservation_is_given_back_in_its_own_time(new_redis_registry
         [(1, 0), (1, 0)],
         [(0, 0), (0, 0)],
     ]
-    assert not any(c.opening_identities for c in (a, b))
+    assert not any(c.opening_identities for c in (await registry.snapshot(now=T0)).clients)
 
 
 async def test_an_agent_may_have_seen_a_token_beyond_the_time(new_redis_registry: New) -> None:
