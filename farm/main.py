@@ -18,6 +18,7 @@ from farm.api.app import build_app
 from farm.api.auth import TokenBook
 from farm.api.deps import Deps
 from farm.api.readiness import Readiness
+from farm.api.serving import ApiRunner
 from farm.clock import system_clock
 from farm.config import Settings
 from farm.core.model import ClientId, Namespace
@@ -232,7 +233,7 @@ async def _running(
 
 @contextlib.asynccontextmanager
 async def _listening(app: web.Application, settings: Settings) -> AsyncIterator[str]:
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_S)
+    runner = ApiRunner(app, shutdown_timeout=_SHUTDOWN_S)
     await runner.setup()
     try:
         site = web.TCPSite(runner, settings.host, settings.port)

@@ -131,7 +131,7 @@ class _Extraction:
             case {"n": int(count), "records": list(records), "cut": int(cut)}:
                 if cut:
                     await self.stage.notice(
-                        "text_cut", f"{cut} texts of more than {MAX_TEXT} characters were cut"
+                        "text_cut", f"texts of more than {MAX_TEXT} characters were cut: {cut}"
                     )
                 return PageOfResults(count=count, records=records, size=size)
             case _:

@@ -112,9 +112,8 @@ class AgentLink:
                 await self._read()
                 writer.cancel()
         except* (ConnectionError, TimeoutError, ClientAbsentError, _CutOffError) as group_error:
-            log.info(
-                "link.broken", client_id=self._client_id, reason=str(group_error.exceptions[0])
-            )
+            who = {} if self._client_id is None else {"client_id": self._client_id}
+            log.info("link.broken", **who, reason=str(group_error.exceptions[0]))
         finally:
             await self._gone()
 

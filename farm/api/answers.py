@@ -35,7 +35,7 @@ async def body_of(request: web.Request, model: type[Body]) -> Body:
 
 
 async def raw_body(request: web.Request) -> bytes:
-    """Return the body's bytes; over 1 MB it is refused with 413."""
+    """Return the body's bytes; over the limit it is refused with 413."""
     try:
         return await request.read()
     except BROKEN as error:

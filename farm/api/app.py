@@ -11,11 +11,13 @@ from farm.api import events, health, jobs, metrics, openapi, pool, results, toke
 from farm.api.auth import admission
 from farm.api.deps import DEPS, Deps
 from farm.api.errors import problems
+from farm.api.queries import known_keys
 from farm.api.request_state import PREPARED, REQUEST_ID
 from farm.api.routes import Route, add_routes
 
-MAX_BODY_BYTES = 1024 * 1024
-"""The largest body but for artifacts, which are streamed."""
+MAX_BODY_BYTES = 4 * 1024 * 1024
+"""The largest body but for artifacts, which are streamed: a job file of its largest size as a text
+in JSON, with params. Files have a limit of their own."""
 
 API: tuple[Route, ...] = (
     *jobs.ROUTES,
@@ -44,13 +46,13 @@ log = structlog.get_logger(__name__)
 def build_app(
     *, deps: Deps, allowed_hosts: Iterable[str] = (), more_routes: tuple[Route, ...] = ()
 ) -> web.Application:
-    """Return the application. Serve it with `access_log=None`: requests are logged as events.
+    """Return the application. Serve it with `ApiRunner`.
 
     `allowed_hosts` are the names, beside loopback, under which requests may come. `more_routes`
     pass the same admission and appear in the same description; the agents' WebSocket is one.
     """
     app = web.Application(
-        middlewares=[_request_scope, problems, admission(deps.tokens, allowed_hosts)],
+        middlewares=[_request_scope, problems, admission(deps.tokens, allowed_hosts), known_keys],
         client_max_size=MAX_BODY_BYTES,
     )
     app[DEPS] = deps

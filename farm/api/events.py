@@ -5,6 +5,7 @@ import asyncio
 from aiohttp import web
 
 from farm.api.deps import Deps, deps_of, namespace_of
+from farm.api.queries import choice_in_query
 from farm.api.routes import Access, Answer, Parameter, Route
 from farm.api.views import event_view, job_view
 from farm.api.watching import SAFETY_POLL_S, SLICE_S, gone, history
@@ -55,7 +56,8 @@ class _Stream:
 async def stream_events(request: web.Request) -> web.StreamResponse:
     """Send a job's history from where the client was, then what comes, until the job is at rest."""
     deps, namespace, job_id = deps_of(request), namespace_of(request), request.match_info["job_id"]
-    after, follow = _after(request), request.query.get("follow") != "false"
+    after = _after(request)
+    follow = choice_in_query(request, "follow", ("true", "false")) != "false"
     with deps.feed.subscribe(job_id) as watcher:
         await deps.ledger.job(namespace, job_id)
         response = web.StreamResponse(headers={"X-Accel-Buffering": "no"})

@@ -7,14 +7,23 @@ from aiohttp import hdrs, web
 
 from farm.api.answers import answer, body_of, number_in_query, raw_body, whole_in_query
 from farm.api.deps import Deps, deps_of, namespace_of
+from farm.api.queries import choice_in_query
 from farm.api.routes import Access, Answer, Parameter, Route
 from farm.api.views import job_detail, job_members, job_view
 from farm.api.watching import SAFETY_POLL_S, SLICE_S, gone, history
 from farm.core.job_states import AT_REST, JobState
 from farm.core.model import Namespace
-from farm.errors import InvalidInputError
+from farm.errors import InvalidInputError, NotFoundError
 from farm.jobs.files import JobSpec
-from farm.protocol.resources import JobAccepted, JobDetail, JobList, JobView, ResolveBody
+from farm.protocol.resources import (
+    SUBMISSION,
+    JobAccepted,
+    JobDetail,
+    JobList,
+    JobView,
+    ResolveBody,
+    Submission,
+)
 from farm.stores.records import Job
 
 MAX_WAIT_S = 60.0
@@ -25,12 +34,9 @@ _PARAM = "param."
 async def submit_job(request: web.Request) -> web.Response:
     """Accept a job file; 201 with a new job, 200 with the one that was there."""
     deps = deps_of(request)
+    file, content_type, params = await _submission(request)
     job, duplicate = await deps.jobs.submit(
-        namespace_of(request),
-        await raw_body(request),
-        request.headers.get(hdrs.CONTENT_TYPE),
-        _params(request),
-        request.headers.get("Idempotency-Key"),
+        namespace_of(request), file, content_type, params, request.headers.get("Idempotency-Key")
     )
     return answer(
         JobAccepted(**job_members(job, deps.dispatcher), duplicate=duplicate),
@@ -46,7 +52,7 @@ async def list_jobs(request: web.Request) -> web.Response:
     found = await deps.ledger.jobs(
         namespace_of(request),
         state=_state(request),
-        before=request.query.get("cursor"),
+        before=await _cursor(request, deps),
         limit=limit + 1,
     )
     page = found[:limit]
@@ -112,6 +118,17 @@ def _id(request: web.Request) -> str:
     return request.match_info["job_id"]
 
 
+async def _submission(request: web.Request) -> tuple[bytes, str | None, dict[str, object]]:
+    """Return the job file, what it is said to be, and the values for its params."""
+    params: dict[str, object] = {**_params(request)}
+    if request.content_type != SUBMISSION:
+        return await raw_body(request), request.headers.get(hdrs.CONTENT_TYPE), params
+    sent = await body_of(request, Submission)
+    if twice := params.keys() & sent.params.keys():
+        raise InvalidInputError(f"the parameter {min(twice)!r} is in the query and in the body")
+    return sent.job.encode(), sent.content_type, {**sent.params, **params}
+
+
 def _params(request: web.Request) -> dict[str, str]:
     params: dict[str, str] = {}
     for key, value in request.query.items():
@@ -128,15 +145,20 @@ def _params(request: web.Request) -> dict[str, str]:
 
 
 def _state(request: web.Request) -> JobState | None:
-    text = request.query.get("state")
+    text = choice_in_query(request, "state", tuple(JobState))
+    return None if text is None else JobState(text)
+
+
+async def _cursor(request: web.Request, deps: Deps) -> str | None:
+    text = request.query.get("cursor")
     if text is None:
         return None
     try:
-        return JobState(text)
-    except ValueError:
-        known = ", ".join(JobState)
+        return (await deps.ledger.job(namespace_of(request), text)).job_id
+    except NotFoundError:
         raise InvalidInputError(
-            f"state is one of {known}, not {text!r}", parameter="state"
+            "the cursor is not one of this farm's; take it from next_cursor of the page before",
+            parameter="cursor",
         ) from None
 
 
@@ -159,6 +181,7 @@ ROUTES = (
         body=JobSpec,
         body_may_be_shorter=True,
         body_media_types=("application/yaml", "application/json"),
+        other_bodies={SUBMISSION: Submission},
         answers=(
             Answer(status=HTTPStatus.CREATED, description="Accepted.", model=JobAccepted),
             Answer(description="It was there already.", model=JobAccepted),

@@ -68,7 +68,8 @@ def _operation(route: Route) -> dict[str, Any]:
             schema = {"anyOf": [schema, {"type": "object"}]}
         operation["requestBody"] = {
             "required": True,
-            "content": {media: {"schema": schema} for media in route.body_media_types},
+            "content": {media: {"schema": schema} for media in route.body_media_types}
+            | {media: {"schema": _ref(model)} for media, model in route.other_bodies.items()},
         }
     return operation
 
@@ -98,6 +99,7 @@ def _ref(model: type[BaseModel]) -> dict[str, str]:
 def _schemas(routes: Iterable[Route]) -> Mapping[str, Any]:
     given = {answer.model for route in routes for answer in route.answers if answer.model}
     taken = {route.body for route in routes if route.body}
+    taken |= {model for route in routes for model in route.other_bodies.values()}
     _, top = models_json_schema(
         [(model, "serialization") for model in sorted(given | {Problem}, key=_name)]
         + [(model, "validation") for model in sorted(taken, key=_name)],

@@ -8,6 +8,7 @@ from aiohttp import hdrs, web
 
 from farm.api.answers import answer
 from farm.api.deps import deps_of, namespace_of
+from farm.api.queries import choice_in_query
 from farm.api.routes import Access, Answer, Parameter, Route
 from farm.api.views import artifact_view
 from farm.errors import InvalidInputError, NotFoundError
@@ -77,15 +78,11 @@ async def _attempt(request: web.Request, job: Job) -> tuple[int | None, bool]:
 
 
 def _wants_csv(request: web.Request) -> bool:
-    match request.query.get("format"):
+    match choice_in_query(request, "format", ("jsonl", "csv")):
         case None:
             return CSV in request.headers.get(hdrs.ACCEPT, "").lower()
-        case "csv":
-            return True
-        case "jsonl":
-            return False
-        case other:
-            raise InvalidInputError(f"format is jsonl or csv, not {other!r}", parameter="format")
+        case asked:
+            return asked == "csv"
 
 
 async def _streamed(

@@ -1,6 +1,7 @@
 """What a route says of itself: enough to serve it, to guard it and to document it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Literal
@@ -59,6 +60,8 @@ class Route:
     body_may_be_shorter: bool = False
     """Other objects are taken too, and filled in."""
     body_media_types: tuple[str, ...] = ("application/json",)
+    other_bodies: Mapping[str, type[BaseModel]] = field(default_factory=dict)
+    """By media type: what else is taken."""
 
     @property
     def operation_id(self) -> str:
@@ -80,8 +83,13 @@ def add_routes(app: web.Application, routes: tuple[Route, ...]) -> None:
 
 def access_of(request: web.Request) -> Access:
     """Tell who may use what is asked for; what no route has is for admins, who learn that so."""
+    route = route_of(request)
+    return Access.ADMIN if route is None else route.access
+
+
+def route_of(request: web.Request) -> Route | None:
+    """Return what is known of the route that is asked for."""
     resource = request.match_info.route.resource
     if resource is None:
-        return Access.ADMIN
-    route = request.app[ROUTES].get((request.method, resource.canonical))
-    return Access.ADMIN if route is None else route.access
+        return None
+    return request.app[ROUTES].get((request.method, resource.canonical))

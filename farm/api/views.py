@@ -18,6 +18,7 @@ from farm.protocol.resources import (
     EventView,
     JobDetail,
     JobView,
+    NoticeView,
     ProgressView,
     StepTiming,
     WaitingView,
@@ -25,6 +26,8 @@ from farm.protocol.resources import (
     WorkerView,
 )
 from farm.stores.records import Artifact, Attempt, Effect, Job, JobEvent
+
+_MAX_NOTICES = 50
 
 
 def moment(instant: Instant) -> datetime:
@@ -104,7 +107,27 @@ def job_detail(
             attempt_view(a, [e for e in events if e.attempt_id == a.attempt_id]) for a in attempts
         ),
         effects=tuple(effect_view(effect) for effect in effects),
+        notices=notice_views(events, {a.attempt_id: a.number for a in attempts}),
     )
+
+
+def notice_views(events: Iterable[JobEvent], numbers: Mapping[str, int]) -> tuple[NoticeView, ...]:
+    """Gather a job's notices by their code; `numbers` are those of its attempts, by id."""
+    found: dict[str, NoticeView] = {}
+    for event in events:
+        if event.type != "notice":
+            continue
+        code = event.data["code"]
+        before = found.pop(code, None)
+        found[code] = NoticeView(
+            code=code,
+            count=1 if before is None else before.count + 1,
+            detail=event.data["detail"],
+            attempt=numbers.get(event.attempt_id or ""),
+            step_index=event.data.get("index"),
+            at=moment(event.at),
+        )
+    return tuple(reversed(found.values()))[:_MAX_NOTICES]
 
 
 def attempt_view(attempt: Attempt, events: Iterable[JobEvent]) -> AttemptView:

@@ -50,6 +50,8 @@ class AgentOptions:
     command: tuple[str, ...] = AGENT_COMMAND
     log_dir: Path | None = None
     """What an agent said since its last start is in a file here; None lets it speak on stderr."""
+    slots: int | None = None
+    """How many jobs each may run at once, unless AGENT_SLOTS says; None leaves it to the agent."""
     give_up_after: int | None = None
     """End with `AgentsUnusableError` when one agent fails this often in a row; None never does."""
     backoff_s: float = 0.5
@@ -182,6 +184,8 @@ class Children:
             "AGENT_SLOW_MO_MS": str(self._options.slow_mo_ms or "") or None,
             "AGENT_KEEP_OPEN": "1" if self._options.keep_open else None,
         }
+        if self._options.slots is not None:
+            inherited.setdefault("AGENT_SLOTS", str(self._options.slots))
         return {
             **inherited,
             "FARM_URL": self._employer.url,

@@ -57,14 +57,10 @@ def describe(job: JobDetail) -> str:
         parts.append(f"step {job.progress.step_index + 1}{of} {job.progress.step}")
     if len(job.history) > 1:
         parts.append(f"attempt {len(job.history)}")
-    parts.append(_counted(job.item_count, "item"))
+    parts.append(output.counted(job.item_count, "item"))
     if job.artifact_count:
-        parts.append(_counted(job.artifact_count, "file"))
+        parts.append(output.counted(job.artifact_count, "file"))
     return output.plain(" · ".join(parts), limit=200)
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 @contextmanager
@@ -94,7 +90,7 @@ class _Lines:
 
 
 def conclude(job: JobDetail) -> None:
-    """Say how a job ended and, where it did not go well, why."""
+    """Say how a job ended, where it did not go well why, and what else is worth knowing."""
     styles = {"succeeded": "green", "failed": "red", "timed_out": "red", "uncertain": "yellow"}
     output.say(describe(job), style=styles.get(job.state))
     if job.failure is not None:
@@ -107,3 +103,7 @@ def conclude(job: JobDetail) -> None:
         output.say("  private addresses are opened by --allow or FARM_EGRESS_ALLOW of the farm")
     if job.state == "uncertain":
         output.say(f"  decide with: farm jobs resolve {job.id} --as succeeded|failed|retry")
+    for notice in job.notices:
+        times = f" ({notice.count} times)" if notice.count > 1 else ""
+        line = output.plain(f"{notice.code}{times}: {notice.detail}", limit=300)
+        output.say(f"  warning: {line}", style="yellow")

@@ -193,7 +193,7 @@ async def artifacts(
     if folder is not None:
         for artifact in found:
             path = await fetch(client, job_id, artifact.name, folder)
-            output.say(f"{path} ({artifact.size} bytes)")
+            output.say(f"{path} ({output.counted(artifact.size, 'byte')})")
     if as_json:
         output.write_json(output.of_models(found))
     elif folder is None:

@@ -35,6 +35,11 @@ def plain(text: object, *, limit: int | None = None) -> str:
     return clean
 
 
+def counted(number: int, what: str) -> str:
+    """Return `1 file` or `2 files`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def _is_control(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Cs") or character in _REORDERING
 

@@ -57,7 +57,7 @@ async def save(client: FarmClient, query: Query, path: Path, *, as_csv: bool) ->
             async for item in _items(client, query):
                 file.write((output.to_json(item) + "\n").encode())
                 count += 1
-    output.say(f"{path} written" if as_csv else f"{path}: {count} records")
+    output.say(f"{path} written" if as_csv else f"{path}: {output.counted(count, 'record')}")
 
 
 async def write_lines(client: FarmClient, query: Query) -> None:

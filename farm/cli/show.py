@@ -28,6 +28,7 @@ def show_job(job: JobDetail) -> None:
             output.write(f"{name + ':':10} {output.plain(value)}")
     _show_attempts(job)
     _show_effects(job)
+    _show_notices(job)
 
 
 def _moment(at: datetime | None) -> str | None:
@@ -70,5 +71,24 @@ def _show_effects(job: JobDetail) -> None:
                 f"{effect.done_at:%H:%M:%S}" if effect.done_at else "not known",
             )
             for effect in job.effects
+        ),
+    )
+
+
+def _show_notices(job: JobDetail) -> None:
+    if not job.notices:
+        return
+    output.write("")
+    output.write_table(
+        ("NOTICE", "TIMES", "ATTEMPT", "STEP", "LAST"),
+        (
+            (
+                notice.code,
+                notice.count,
+                notice.attempt,
+                None if notice.step_index is None else notice.step_index + 1,
+                notice.detail,
+            )
+            for notice in job.notices
         ),
     )

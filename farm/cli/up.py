@@ -49,7 +49,8 @@ def up(
     settings = _settings(host, port, data_dir, allow)
     if headed:
         say_who_sees_it()
-    running.run(serve_until_told(settings, agents, AgentOptions(headed=headed)))
+    options = AgentOptions(headed=headed, slots=fair_share(agents))
+    running.run(serve_until_told(settings, agents, options))
 
 
 def serve(
@@ -57,6 +58,11 @@ def serve(
 ) -> None:
     """Start a coordinator alone, until Ctrl-C; agents dial in with tokens of their own."""
     running.run(serve_until_told(_settings(host, port, data_dir, allow), 0, AgentOptions()))
+
+
+def fair_share(agents: int) -> int:
+    """Return how many jobs each of so many agents runs at once: two a core between them."""
+    return max(1, 2 * (os.cpu_count() or 1) // agents)
 
 
 def say_who_sees_it() -> None:

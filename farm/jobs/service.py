@@ -43,7 +43,7 @@ class JobService:
         namespace: Namespace,
         body: bytes,
         content_type: str | None,
-        params: Mapping[str, str],
+        params: Mapping[str, object],
         idempotency_key: str | None,
     ) -> tuple[Job, bool]:
         """Accept a job file durably; return (job, duplicate).

@@ -96,6 +96,34 @@ class EffectView(Resource):
     done_at: AwareDatetime | None = None
 
 
+class NoticeView(Resource):
+    """What failed nothing and is worth knowing: a text cut, a request denied, a popup closed."""
+
+    code: str
+    count: int
+    """How many there were; an agent tells of the first twenty of a kind in an attempt."""
+    detail: str
+    """Of the last one, as are the members below."""
+    attempt: int | None = None
+    step_index: int | None = None
+    at: AwareDatetime
+
+
+class Submission(Strict):
+    """A job file with values for its params: the body that SDK and command line send."""
+
+    job: str
+    """The text of the file, YAML or JSON."""
+    params: dict[str, Any] = Field(default_factory=dict)
+    """In the place of those that the file declares."""
+    content_type: str | None = None
+    """What the file is; by default its first character tells."""
+
+
+SUBMISSION = "application/vnd.tabfarm.submission+json"
+"""The content type of a `Submission`; any other body is the file itself."""
+
+
 class JobView(Resource):
     """A job, as lists show it."""
 
@@ -128,6 +156,8 @@ class JobDetail(JobView):
     history: tuple[AttemptView, ...] = ()
     """Every attempt, in order."""
     effects: tuple[EffectView, ...] = ()
+    notices: tuple[NoticeView, ...] = ()
+    """One a kind, the newest first; at most 50."""
 
 
 class JobAccepted(JobView):

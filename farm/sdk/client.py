@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from farm.protocol.problems import Problem
 from farm.protocol.resources import (
+    SUBMISSION,
     AgentList,
     AgentView,
     ArtifactList,
@@ -77,7 +78,7 @@ class FarmClient:
         body: bytes | str | Mapping[str, Any],
         *,
         content_type: str | None = None,
-        params: Mapping[str, str] | None = None,
+        params: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> JobAccepted:
         """Submit a job: the text of a job file (YAML or JSON), or its content.
@@ -95,10 +96,9 @@ class FarmClient:
             headers["Content-Type"] = content_type
         if idempotency_key is not None:
             headers["Idempotency-Key"] = idempotency_key
-        query = {f"param.{name}": value for name, value in (params or {}).items()}
-        return await self._call(
-            JobAccepted, "POST", "/v1/jobs", query=query, data=data, headers=headers
-        )
+        if params and (envelope := _in_envelope(data, content_type, params)) is not None:
+            data, headers["Content-Type"] = envelope, SUBMISSION
+        return await self._call(JobAccepted, "POST", "/v1/jobs", data=data, headers=headers)
 
     async def job(self, id: str, wait_s: float | None = None) -> JobDetail:
         """Return one job; with `wait_s` (at most 60) as soon as it is at rest, or after that."""
@@ -270,6 +270,16 @@ class FarmClient:
             ) from error
 
 
+def _in_envelope(file: bytes, content_type: str | None, params: Mapping[str, Any]) -> bytes | None:
+    """Put a file and its params into one body; None if it is no text, which the farm will say."""
+    try:
+        text = file.decode()
+    except UnicodeDecodeError:
+        return None
+    sent = {"job": text, "params": dict(params), "content_type": content_type}
+    return json.dumps(sent, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
 def _path(*segments: str) -> str:
     return "/v1/" + "/".join(quote(segment, safe="") for segment in segments)
 
@@ -282,8 +292,10 @@ async def _parsed(model: type[_Body], response: aiohttp.ClientResponse) -> _Body
     try:
         return model.model_validate_json(await response.read())
     except ValidationError as error:
+        wrong = error.errors()[0]
+        place = ".".join(map(str, wrong["loc"])) or "its answer"
         raise FarmUnreachableError(
-            f"{response.url} does not answer as a farm: {error.error_count()} errors"
+            f"{response.url} does not answer as a farm: {place}: {wrong['msg']}"
         ) from error
 
 

@@ -16,6 +16,7 @@ from farm.api.auth import TokenBook
 from farm.api.deps import Deps
 from farm.api.readiness import Readiness
 from farm.api.request_state import Principal
+from farm.api.serving import ApiRunner
 from farm.clock import system_clock
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
@@ -219,7 +220,7 @@ async def running(directory: Path, *, min_free_bytes: int = 0) -> AsyncIterator[
             allowed_hosts=("farm.example",),
             more_routes=(agent_route(_serve_agent),),
         )
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=5)
+        runner = ApiRunner(app, shutdown_timeout=5)
         await runner.setup()
         try:
             site = web.TCPSite(runner, "127.0.0.1", 0)

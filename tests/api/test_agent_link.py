@@ -16,6 +16,7 @@ from agent.machine.events import Heard, LinkDown, LinkUp
 from agent.ports import LinkRefused
 from farm.api.agent_link import AgentLinks, LinkRules
 from farm.api.request_state import Principal
+from farm.api.serving import ApiRunner
 from farm.core.job_states import JobState
 from farm.core.model import ClientId, Namespace
 from farm.manager.delivery import command
@@ -57,7 +58,7 @@ async def serving(directory: Path, port: int = 0) -> AsyncIterator[Served]:
 
         app = web.Application()
         app.router.add_get("/v1/agent", agent)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
+        runner = ApiRunner(app, shutdown_timeout=1)
         await runner.setup()
         try:
             await web.TCPSite(runner, "127.0.0.1", port).start()

@@ -3,9 +3,12 @@ import gzip
 import io
 import json
 
+import pytest
+
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import Namespace
 from farm.jobs.ports import Progress, Waiting
+from farm.protocol.resources import SUBMISSION
 from tests.api.stack import DEFAULT, JOB, Stack
 
 YAML = """\
@@ -170,6 +173,32 @@ async def test_a_queued_job_says_why_it_waits_and_a_running_one_what_it_does(sta
     assert [step["ms"] for step in attempt_view["steps"]] == [12.5]
 
 
+async def test_a_job_tells_its_notices_one_a_kind_and_the_newest_first(stack: Stack) -> None:
+    job_id = await stack.submit()
+    attempt = await stack.start(job_id)
+    await stack.note(attempt, 1, "notice", code="popup_closed", detail="one", index=0)
+    await stack.note(attempt, 2, "notice", code="text_cut", detail="two", index=1)
+    await stack.note(attempt, 3, "notice", code="popup_closed", detail="three")
+    async with stack.http.get(
+        f"{stack.url}/v1/jobs/{job_id}", headers=stack.as_admin()
+    ) as response:
+        notices = (await response.json())["notices"]
+    told = [(n["code"], n["count"], n["detail"], n["attempt"], n["step_index"]) for n in notices]
+    assert told == [("popup_closed", 2, "three", 1, None), ("text_cut", 1, "two", 1, 1)]
+
+
+async def test_kinds_of_notices_are_bounded(stack: Stack) -> None:
+    job_id = await stack.submit()
+    attempt = await stack.start(job_id)
+    for seq in range(1, 61):
+        await stack.note(attempt, seq, "notice", code=f"kind_{seq}", detail="")
+    async with stack.http.get(
+        f"{stack.url}/v1/jobs/{job_id}", headers=stack.as_admin()
+    ) as response:
+        notices = (await response.json())["notices"]
+    assert [notice["code"] for notice in notices] == [f"kind_{seq}" for seq in range(60, 10, -1)]
+
+
 async def test_waiting_ends_as_soon_as_the_job_is_at_rest(stack: Stack) -> None:
     job_id = await stack.submit()
     attempt = await stack.start(job_id)
@@ -271,3 +300,48 @@ async def test_a_hundred_jobs_at_once_are_all_kept_in_the_order_they_were_accept
     found = await stack.ledger.jobs(DEFAULT, state=None, before=None, limit=200)
     assert {job.job_id for job in found} == ids
     assert [job.job_id for job in found] == sorted(ids, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "near"),
+    [
+        ("/v1/jobs?stat=failed", "stat", "state"),
+        ("/v1/jobs?state=faild", "state", "failed"),
+        ("/v1/jobs?x=1", "x", None),
+        ("/v1/jobs?cursor=job_01JDW3H8Q2K0000000000000AB", "cursor", None),
+        ("/v1/jobs/{id}?wiat=3", "wiat", "wait"),
+        ("/v1/jobs/{id}/items?datset=a", "datset", "dataset"),
+        ("/v1/jobs/{id}/items?format=cvs", "format", "csv"),
+        ("/v1/jobs/{id}/events?folow=false", "folow", "follow"),
+        ("/v1/jobs/{id}/events?follow=flase", "follow", "false"),
+    ],
+)
+async def test_what_a_query_may_not_have_is_named_with_the_nearest_there_is(
+    stack: Stack, path: str, key: str, near: str | None
+) -> None:
+    url = stack.url + path.replace("{id}", await stack.submit())
+    async with stack.http.get(url, headers=stack.as_admin()) as response:
+        assert response.status == 422
+        body = await response.json()
+    assert (body["parameter"], body.get("suggestion")) == (key, near)
+    assert near is None or near in body["detail"]
+
+
+async def test_a_file_may_come_with_its_params_in_one_body(stack: Stack) -> None:
+    where = "https://example.org/" + "x" * 100_000
+    sent = {
+        "job": "{name: p, params: {where: '', n: 1}, steps: [{goto: '${params.where}'}]}",
+        "params": {"where": where},
+    }
+    headers = stack.as_admin(**{"Content-Type": SUBMISSION})
+    url = f"{stack.url}/v1/jobs"
+    async with stack.http.post(
+        f"{url}?param.n=2", data=json.dumps(sent), headers=headers
+    ) as response:
+        assert response.status == 201, await response.text()
+        job_id = (await response.json())["id"]
+    kept = await stack.ledger.job(DEFAULT, job_id)
+    assert kept.spec["params"] == {"where": where, "n": 2}
+    for query, body in (("", {"jbo": ""}), ("", {}), ("?param.where=x", sent)):
+        async with stack.http.post(url + query, json=body, headers=headers) as response:
+            assert response.status == 422

@@ -6,12 +6,14 @@ import sys
 import textwrap
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
 from farm.cli.children import AgentOptions, AgentsUnusableError, Children
+from farm.cli.up import fair_share
 
 PREAMBLE = """
 import json, os, pathlib, signal, sys, time
@@ -184,3 +186,22 @@ async def test_an_agent_that_never_runs_is_given_up_with_its_last_words(
             await children.run(1)
     assert caught.group_contains(AgentsUnusableError, match="there is no browser")
     assert farm.ended == ["agent-1"] * 3
+
+
+@pytest.mark.parametrize(("said", "slots"), [(None, "3"), ("7", "7")])
+async def test_agents_are_given_their_slots_unless_a_variable_says(
+    farm: Coordinator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str | None, slots: str
+) -> None:
+    monkeypatch.delenv("AGENT_SLOTS", raising=False)
+    if said is not None:
+        monkeypatch.setenv("AGENT_SLOTS", said)
+    children = Children(farm, replace(options(tmp_path, OBEDIENT), slots=3))
+    async with started(children):
+        environment = (await told(tmp_path / "agent-1.life1"))["env"]
+        assert isinstance(environment, dict)
+        assert environment["AGENT_SLOTS"] == slots
+
+
+def test_agents_on_one_machine_share_two_jobs_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    assert [fair_share(agents) for agents in (1, 2, 3, 8, 64)] == [8, 4, 2, 1, 1]

@@ -186,3 +186,27 @@ async def test_revoking_says_which_token_opens_nothing_and_refuses_a_wrong_id(st
     wrong = await farm(stack, "token", "revoke", "tok_wrong")
     assert wrong.exit_code == ExitCode.FAILED
     assert "no token tok_wrong" in wrong.stderr
+
+
+async def test_notices_are_shown_and_said_at_the_end_once_a_kind(stack: Stack) -> None:
+    job_id = await stack.submit()
+    attempt = await stack.start(job_id)
+    await stack.note(attempt, 1, "notice", code="popup_closed", detail=f"a {EVIL}", index=0)
+    await stack.note(attempt, 2, "notice", code="popup_closed", detail="b", index=0)
+    await stack.note(attempt, 3, "notice", code="text_cut", detail=f"c {EVIL}", index=1)
+    await stack.finish(attempt)
+    shown = await farm(stack, "jobs", "show", job_id)
+    assert "NOTICE" in shown.stdout
+    assert "popup_closed" in shown.stdout
+    watched = await farm(stack, "jobs", "watch", job_id)
+    warnings = [line.strip() for line in watched.stderr.splitlines() if "warning" in line]
+    assert len(warnings) == 2
+    assert warnings[0].startswith("warning: text_cut: c [red]")
+    assert warnings[1] == "warning: popup_closed (2 times): b"
+    assert "\x1b" not in shown.stdout + watched.stderr
+
+
+async def test_one_record_is_not_called_records(stack: Stack, tmp_path: Path) -> None:
+    job_id = await finished(stack, {"a": 1})
+    saved = await farm(stack, "jobs", "items", job_id, "-o", str(tmp_path / "items.jsonl"))
+    assert saved.stderr.strip().endswith(": 1 record")

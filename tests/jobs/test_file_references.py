@@ -64,12 +64,46 @@ def test_values_given_on_submit_take_the_place_of_those_declared() -> None:
 
 @pytest.mark.parametrize(
     ("declared", "given", "meant"),
-    [("1", "3", 3), ("true", "false", False), ("~", "x", "x"), ("'1'", "3", "3"), ("1", 4, 4)],
+    [
+        ("1", "3", 3),
+        ("1", "2.5", 2.5),
+        ("true", "false", False),
+        ("~", "x", "x"),
+        ("~", "3", 3),
+        ("'1'", "3", "3"),
+        ("1", 4, 4),
+        ("[1]", "[a, 2]", ["a", 2]),
+        ("{}", '{"a": {"b": 1}}', {"a": {"b": 1}}),
+    ],
 )
 def test_a_text_given_for_a_declared_number_is_read_as_one(
     declared: str, given: object, meant: object
 ) -> None:
     assert value_of('"${params.p}"', f"{{p: {declared}}}", p=given) == meant
+
+
+@pytest.mark.parametrize(
+    ("declared", "given", "kind"),
+    [
+        ("1", "abc", "a number"),
+        ("1.5", "", "a number"),
+        ("1", "true", "a number"),
+        ("true", "1", "a truth value"),
+        ("false", "yes", "a truth value"),
+        ("[1]", "a", "a list"),
+        ("[1]", "{", "a list"),
+        ("{a: 1}", "[1]", "a mapping"),
+    ],
+)
+def test_a_text_that_is_not_of_the_declared_kind_is_a_problem_at_the_param(
+    declared: str, given: str, kind: str
+) -> None:
+    text = (
+        f'name: a\nparams:\n  p: {declared}\nsteps:\n  - set: {{var: x, value: "${{params.p}}"}}\n'
+    )
+    (found,) = problems_of(text, {"p": given})
+    assert (found["pointer"], found["line"]) == ("/params/p", 3)
+    assert f"as {kind}" in found["detail"]
 
 
 def test_a_param_that_is_not_declared_cannot_be_given() -> None:

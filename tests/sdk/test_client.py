@@ -7,7 +7,7 @@ from aiohttp import web
 
 from farm.core.job_states import AttemptState, JobState
 from farm.sdk import FarmApiError, FarmClient, FarmUnreachableError
-from tests.api.stack import JOB, Stack, running
+from tests.api.stack import DEFAULT, JOB, Stack, running
 
 
 @pytest.fixture
@@ -68,6 +68,17 @@ async def test_a_files_bytes_come_as_they_were(stack: Stack, farm: FarmClient) -
     assert artifact.name == "ä %.bin"
     found = b"".join([chunk async for chunk in farm.artifact(job_id, artifact.name)])
     assert found == bytes(200_000)
+
+
+async def test_params_are_in_no_url_and_may_be_long_and_of_any_type(
+    stack: Stack, farm: FarmClient
+) -> None:
+    given = {"text": 'line\n"ä"' * 20_000, "n": 3, "list": [1, {"a": None}]}
+    job = {**JOB, "params": {"text": "", "n": 1, "list": []}}
+    accepted = await farm.submit(job, params=given)
+    assert (await stack.ledger.job(DEFAULT, accepted.id)).spec["params"] == given
+    with pytest.raises(FarmApiError, match="UTF-8"):
+        await farm.submit(b"\xff", params={"n": 1})
 
 
 async def test_cancelling_and_deciding(stack: Stack, farm: FarmClient) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from farm.jobs.files.document import MAX_CHARACTERS, children
 from farm.jobs.files.problems import InvalidFileError, Path, Problem, nearest, shown
-from farm.jobs.files.yaml_values import core_scalar
+from farm.jobs.files.yaml_values import core_scalar, read_yaml
 
 _REFERENCE = re.compile(r"(?P<escape>\$?)\$\{(?P<inner>[^{}]*)(?P<end>\}?)")
 _PARAM = re.compile(r"params\.(?P<name>[\w-]+(\.[\w-]+)*)")
@@ -26,8 +26,8 @@ def effective_params(
 ) -> tuple[dict[str, object], list[Problem]]:
     """Return the file's params with what was given on submit in their place, and what is wrong.
 
-    A text given for a param that is declared as a number, a truth value or null is read as YAML
-    would read it, because a command line knows only texts.
+    A text given for a param that is not declared as a text is read as YAML would read it, because
+    a command line knows only texts; it has to be of the kind that is declared. Null takes any.
     """
     if declared is None:
         declared = {}
@@ -40,11 +40,44 @@ def effective_params(
             detail = f"the param {shown(name)} was given, but the file does not declare it"
             near = nearest(name, declared)
             problems.append(Problem(path=("params",), detail=detail, nearest=near))
-        elif isinstance(value, str) and not isinstance(declared[name], str):
-            params[name] = core_scalar(value)
         else:
-            params[name] = value
+            params[name], problem = _read_as(declared[name], name, value)
+            problems.extend([problem] if problem else [])
     return params, problems
+
+
+def _read_as(declared: object, name: str, given: object) -> tuple[object, Problem | None]:
+    """Return what a given value means for a param, and what is wrong with a text for it."""
+    if not isinstance(given, str) or isinstance(declared, str):
+        return given, None
+    kind = _kind(declared)
+    value: object
+    if kind in ("a mapping", "a list"):
+        try:
+            value = read_yaml(given).value
+        except InvalidFileError:
+            value = given
+    else:
+        value = core_scalar(given)
+    if kind is None or _kind(value) == kind:
+        return value, None
+    detail = f"the file declares {shown(name)} as {kind}; {shown(given)} is not one"
+    return declared, Problem(path=("params", name), detail=detail)
+
+
+def _kind(value: object) -> str | None:
+    """Return what a param is, where a text for it has to be the same; None where any will do."""
+    match value:
+        case bool():
+            return "a truth value (true or false)"
+        case int() | float():
+            return "a number"
+        case dict():
+            return "a mapping"
+        case list():
+            return "a list"
+        case _:
+            return None
 
 
 def _misnamed(name: str, value: object) -> Problem | None:
