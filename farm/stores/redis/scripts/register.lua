@@ -22,7 +22,6 @@ local own = 11 + tonumber(ARGV[10])
 put_all(key('metadata', id), 11, own - 1)
 put_all(key('client', id), own, #ARGV)
 redis.call('HSET', key('seen'), id, ARGV[8])
-redis.call('ZREM', key('gone'), id)
 if ARGV[7] ~= '' then raise_token(id, ARGV[7]) end
 touch(id)
 return {'ok', wake(), whole_client(id)}
