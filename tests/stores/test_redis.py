@@ -473,13 +473,14 @@ async def test_each_reservation_is_given_back_in_its_own_time(new_redis_registry
         assert await registry.reserve_tab(client_id, WindowId("W1"), now=at(1)) == 1
     await registry.cancel_window(A, epoch=1, identity="shop of a")
     await registry.cancel_window(A, epoch=1, identity=None)
+    await registry.cancel_tab(A, WindowId("W1"), epoch=1)
     left = []
     for after in (120, 121, 122, 124, 126):
         assert await registry.release_expired(now=at(after)) == ()
         clients = (await registry.snapshot(now=T0)).clients
         left.append([(c.opening_windows, len(c.opening_tabs)) for c in clients])
     assert left == [
-        [(2, 1), (3, 1)],
+        [(2, 0), (3, 1)],
         [(2, 0), (3, 0)],
         [(2, 0), (2, 0)],
         [(1, 0), (1, 0)],
@@ -491,5 +492,6 @@ async def test_each_reservation_is_given_back_in_its_own_time(new_redis_registry
 async def test_an_agent_may_have_seen_a_token_beyond_the_time(new_redis_registry: New) -> None:
     registry = await new_redis_registry(1)
     seen = Token(store_epoch=1, counter=2**52)
-    await reported(registry, "T1", client=await registered(registry, highest=seen))
-    assert (await assigned(registry)).token == Token(store_epoch=1, counter=2**52 + 1)
+    await reported(registry, "T1", "T2", client=await registered(registry, highest=seen))
+    for tab, counter in (("T1", 2**52 + 1), ("T2", 2**52 + 2)):
+        assert (await assigned(registry, tab)).token == Token(store_epoch=1, counter=counter)

@@ -495,6 +495,27 @@ async def test_past_its_time_an_assignment_holds_until_it_is_swept(registry: Reg
     assert not (await only(registry)).contexts[T1].clean
 
 
+@pytest.mark.parametrize("how", ["released", "missing", "of an old epoch", "removed"])
+async def test_what_has_ended_is_not_ended_once_more_by_the_sweep(
+    registry: Registry, how: str
+) -> None:
+    client = await registered(registry)
+    await reported(registry, "T1", client=client)
+    held = await assigned(registry)
+    match how:
+        case "released":
+            await registry.release(A, T1, held.token)
+        case "missing":
+            await reported(registry, client=client, number=2)
+        case "of an old epoch":
+            await registered(registry, epoch="browser-2")
+        case _:
+            await registry.remove(A, epoch=client.epoch)
+    before = registry.generation()
+    assert await registry.release_expired(now=at(TIMEOUT_S)) == ()
+    assert registry.generation() == before
+
+
 async def test_tokens_grow_beyond_what_the_agent_has_seen_of_a_later_store(
     new_registry: NewRegistry,
 ) -> None:

@@ -10,4 +10,4 @@ for _, id in ipairs(redis.call('ZRANGE', key('clients'), 0, -1)) do
     given_back = given_back + 1
   end
 end
-return {given_back > 0 and 'ok' or 'no', given_back > 0 and wake(), given_back}
+return {'ok', given_back > 0 and wake()}

@@ -13,17 +13,14 @@ local function uncount(id, kind, identity)
   if identity then add(key('opening_identities', id), identity, -1) end
 end
 
--- Gives one back; where several are alike, that is the oldest.
+-- Gives one back; of several alike, the oldest.
 local function give_back(id, kind, identity)
-  local alike
-  identity = identity or false
   for _, member in ipairs(redis.call('ZRANGE', key('reservations', id), 0, -1)) do
     local of = cjson.decode(member)
-    if of[1] == kind and (not alike or of[2] == identity) then
-      alike = member
-      if of[2] == identity then break end
+    if of[1] == kind and of[2] == (identity or false) then
+      redis.call('ZREM', key('reservations', id), member)
+      break
     end
   end
-  if alike then redis.call('ZREM', key('reservations', id), alike) end
   uncount(id, kind, identity)
 end
