@@ -11,3 +11,8 @@ Clock = Callable[[], Instant]
 def system_clock() -> Instant:
     """Return the wall clock's time, in seconds since the Unix epoch."""
     return Instant(time.time())
+
+
+def steady_clock() -> float:
+    """Return seconds that only grow, from a beginning that means nothing."""
+    return time.monotonic()

@@ -1,12 +1,20 @@
 """Every implementation of every port, as parameters of one fixture a port."""
 
-from collections.abc import AsyncIterator, Callable
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from farm.stores.ledger import SqliteDatabase, SqlLedger
-from farm.stores.ports import Ledger
+from farm.stores.memory import MemoryRegistry
+from farm.stores.ports import Ledger, Registry
+from farm.stores.redis import RedisRegistry, connect
+from tests.stores import redis_server
+from tests.stores.pool import WINDOW_S, NewRegistry
+
+shards = count()
 
 
 @pytest.fixture(params=["sqlite"])
@@ -22,3 +30,53 @@ async def ledger(new_ledger: Callable[[], Ledger]) -> AsyncIterator[Ledger]:
     await ledger.open()
     yield ledger
     await ledger.close()
+
+
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Redis of the tests' own. Skips where there is none, unless CI is set: there it fails."""
+    try:
+        redis_server.executable()
+    except redis_server.NoServerError as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+    with redis_server.running(tmp_path_factory.mktemp("redis")) as url:
+        yield url
+
+
+@pytest.fixture
+async def new_redis_registry(
+    redis_url: str,
+) -> AsyncIterator[Callable[[int], Awaitable[RedisRegistry]]]:
+    """Make registries that are open, each over an empty shard of one Redis."""
+    redis = connect(redis_url)
+    made: list[RedisRegistry] = []
+
+    async def new(epoch: int) -> RedisRegistry:
+        made.append(RedisRegistry(redis, presence_window_s=WINDOW_S, shard=f"{next(shards)}"))
+        assert await made[-1].open(store_epoch=epoch) == epoch
+        return made[-1]
+
+    yield new
+    for registry in made:
+        await registry.close()
+    await redis.aclose()
+
+
+@pytest.fixture(params=["memory", "redis"])
+def new_registry(request: pytest.FixtureRequest) -> NewRegistry:
+    """Make registries of a store epoch."""
+
+    async def memory(epoch: int) -> Registry:
+        return MemoryRegistry(store_epoch=epoch, presence_window_s=WINDOW_S)
+
+    if request.param == "memory":
+        return memory
+    made: NewRegistry = request.getfixturevalue("new_redis_registry")
+    return made
+
+
+@pytest.fixture
+async def registry(new_registry: NewRegistry) -> Registry:
+    return await new_registry(1)

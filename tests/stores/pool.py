@@ -1,5 +1,6 @@
 """Short ways to say what a test puts into a registry."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from farm.core.model import (
@@ -28,6 +29,8 @@ LINK = LinkId("link-1")
 T0 = Instant(1_000.0)
 WINDOW_S = 10.0
 TIMEOUT_S = 60.0
+NewRegistry = Callable[[int], Awaitable[Registry]]
+"""Makes an empty registry of a store epoch."""
 
 
 def at(seconds: float) -> Instant:

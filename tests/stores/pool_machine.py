@@ -1,17 +1,16 @@
-"""Whatever agents and coordinators do, in whatever order, the registry keeps its promises."""
+"""A machine that does to a registry whatever agents and coordinators do, in whatever order."""
 
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from farm.core.model import Assignment, Client, ClientId, Context, ContextId, Token
 from farm.core.reservation import Denial
-from farm.stores.memory import MemoryRegistry
+from farm.stores.ports import Registry
 from tests.stores.pool import TIMEOUT_S, WINDOW_S, at, hello, in_window, registered, request
 from tests.stores.pool import reported as report
 
@@ -22,19 +21,18 @@ agents = st.sampled_from(IDS)
 tabs = st.sampled_from(TABS)
 
 
-class Pool(RuleBasedStateMachine):
+class Machine(RuleBasedStateMachine):
+    """A registry, a clock, and a loop to ask the registry in."""
+
+    def new(self) -> Registry:
+        """Make the registry, empty and of store epoch 1."""
+        raise NotImplementedError
+
     @initialize()
     def begin(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self.registry = MemoryRegistry(store_epoch=1, presence_window_s=WINDOW_S)
         self.now = 0.0
-        self.links = 0
-        self.known: dict[str, Client] = {}
-        self.numbers: dict[str, int] = {}
-        self.held: dict[tuple[str, str], Assignment] = {}
-        self.ended: list[Assignment] = []
-        self.reserved: list[tuple[str, int, str | None]] = []
-        self.highest: dict[str, Token] = {}
+        self.registry = self.new()
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         return self.loop.run_until_complete(work)
@@ -42,6 +40,20 @@ class Pool(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "loop"):
             self.loop.close()
+
+
+class Pool(Machine):
+    """What any registry does, beside a model of what it should."""
+
+    @initialize()
+    def begin_the_model(self) -> None:
+        self.links = 0
+        self.known: dict[str, Client] = {}
+        self.numbers: dict[str, int] = {}
+        self.held: dict[tuple[str, str], Assignment] = {}
+        self.ended: list[Assignment] = []
+        self.reserved: list[tuple[str, int, str | None]] = []
+        self.highest: dict[str, Token] = {}
 
     def _end(self, *ended: Assignment) -> None:
         for one in ended:
@@ -98,6 +110,7 @@ class Pool(RuleBasedStateMachine):
 
     @rule(agent=agents, tab=tabs)
     def asks(self, agent: str, tab: str) -> None:
+        present = self._present()
         outcome = self.do(
             self.registry.assign(
                 request(),
@@ -109,7 +122,16 @@ class Pool(RuleBasedStateMachine):
         )
         if isinstance(outcome, Denial):
             return
+        assert agent in present
         self._holds(outcome)
+
+    def _present(self) -> set[str]:
+        snapshot = self.do(self.registry.snapshot(now=at(self.now)))
+        return {
+            client.client_id
+            for client in snapshot.clients
+            if client.link is not None and at(self.now) - client.seen_at <= WINDOW_S
+        }
 
     def _holds(self, one: Assignment) -> None:
         key = (one.client_id, one.context_id)
@@ -121,10 +143,12 @@ class Pool(RuleBasedStateMachine):
 
     @rule(agent=agents, identity=st.sampled_from([None, "shop"]))
     def reserves(self, agent: str, identity: str | None) -> None:
+        present = self._present()
         outcome = self.do(
             self.registry.reserve_window(ClientId(agent), identity=identity, now=at(self.now))
         )
         if isinstance(outcome, int):
+            assert agent in present
             assert identity is None or all(i != identity for _, _, i in self.reserved)
             self.reserved.append((agent, outcome, identity))
 
@@ -229,9 +253,6 @@ class Pool(RuleBasedStateMachine):
             waiting = [one for one in self.reserved if one[0] == client.client_id]
             assert client.opening_windows == len(waiting)
             for context_id, one in client.assignments.items():
+                assert one.epoch == client.epoch
                 there[client.client_id, context_id] = one
         assert there == self.held
-
-
-Pool.TestCase.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
-TestThePool = Pool.TestCase

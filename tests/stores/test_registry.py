@@ -1,15 +1,30 @@
 """What every implementation of the registry ports promises."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from farm.core import decide
-from farm.core.model import Assignment, Client, ClientId, ContextId, LinkId, Token, WindowId
+from farm.core.model import (
+    Assignment,
+    Capacity,
+    Client,
+    ClientId,
+    ClientType,
+    Context,
+    ContextId,
+    ContextState,
+    LinkId,
+    Namespace,
+    Owner,
+    Token,
+    Window,
+    WindowId,
+)
 from farm.core.reservation import Denial
-from farm.stores.memory import MemoryRegistry
 from farm.stores.ports import Registry
 from tests.stores.pool import (
     LINK,
@@ -17,6 +32,7 @@ from tests.stores.pool import (
     TIMEOUT_S,
     WINDOW_S,
     A,
+    NewRegistry,
     assigned,
     at,
     hello,
@@ -29,19 +45,6 @@ from tests.stores.pool import (
 
 T1 = ContextId("T1")
 W1 = WindowId("W1")
-NewRegistry = Callable[[int], Registry]
-
-
-@pytest.fixture(params=["memory"])
-def new_registry(request: pytest.FixtureRequest) -> NewRegistry:
-    """Make registries of a store epoch."""
-    assert request.param == "memory"
-    return lambda epoch: MemoryRegistry(store_epoch=epoch, presence_window_s=WINDOW_S)
-
-
-@pytest.fixture
-def registry(new_registry: NewRegistry) -> Registry:
-    return new_registry(1)
 
 
 # Reports, promise 1
@@ -229,6 +232,112 @@ async def test_a_context_that_is_not_there_or_not_clean_is_not_assigned(
     assert await registry.assign(request(), A, nowhere, now=T0, timeout_s=1) is Denial.GONE
 
 
+REQUESTS: dict[str, dict[str, Any]] = {
+    "another namespace": {"namespace": Namespace("other")},
+    "another type": {"client_type": ClientType.CONSOLE},
+    "a value of another type": {"requirements": {"n": 1.0}},
+    "a key that is not there": {"requirements": {"n": 1, "m": None}},
+    "one value of two": {"requirements": {"n": 1, "nested": {"a": [1, 2], "b": "2"}}},
+    "no identity": {"identity": None},
+    "another identity": {"identity": "mail"},
+    "other options": {"profile": "p"},
+}
+CONTEXTS: dict[str, dict[str, Any]] = {
+    "a person's": {"owner": Owner.USER},
+    "not clean": {"clean": False},
+    "of no window": {"window_id": None},
+    "loading": {"state": ContextState.LOADING},
+    "crashed": {"state": ContextState.CRASHED},
+    "closing": {"state": ContextState.CLOSING},
+}
+CLIENTS: dict[str, tuple[dict[str, Any], Denial]] = {
+    "draining": ({"draining": True}, Denial.NOT_READY),
+    "of another namespace": ({"namespaces": (Namespace("other"),)}, Denial.NOT_READY),
+    "of no announced capacity": ({"capacity": Capacity()}, Denial.NOT_READY),
+    "of no capacity": ({"capacity": Capacity(max_concurrency=0)}, Denial.FULL),
+}
+METADATA = {"n": 1, "nested": {"b": 2, "a": [1, 2]}, "none": None, "": "\ud83d/\0"}
+
+
+async def _asks(
+    registry: Registry,
+    wanted: Mapping[str, Any] = {},
+    context: Mapping[str, Any] = {},
+    client: Mapping[str, Any] = {},
+) -> Assignment | Denial:
+    """Ask for a context that fits the request in everything but what is given."""
+    agent = await registered(registry, hello(**{"metadata": METADATA, **client}))
+    await reported(registry, in_window("T1", **context), client=agent, identity="shop")
+    fits: dict[str, Any] = {
+        "identity": "shop",
+        "client_type": ClientType.BROWSER,
+        "requirements": METADATA,
+    }
+    return await registry.assign(request(**{**fits, **wanted}), A, T1, now=T0, timeout_s=1)
+
+
+@pytest.mark.parametrize("state", [ContextState.IDLE, ContextState.ACTIVE])
+@pytest.mark.parametrize("wanted", [{}, {"requirements": {}}, {"client_type": None}])
+async def test_a_context_that_fits_is_assigned(
+    registry: Registry, state: ContextState, wanted: dict[str, Any]
+) -> None:
+    assert isinstance(await _asks(registry, wanted, {"state": state}), Assignment)
+
+
+@pytest.mark.parametrize("wanted", REQUESTS.values(), ids=REQUESTS)
+async def test_a_context_that_is_not_what_is_asked_for_is_not_assigned(
+    registry: Registry, wanted: dict[str, Any]
+) -> None:
+    assert await _asks(registry, wanted) is Denial.NOT_READY
+
+
+@pytest.mark.parametrize("context", CONTEXTS.values(), ids=CONTEXTS)
+async def test_a_context_that_is_not_to_be_had_is_not_assigned(
+    registry: Registry, context: dict[str, Any]
+) -> None:
+    assert await _asks(registry, context=context) is Denial.NOT_READY
+
+
+@pytest.mark.parametrize(("client", "denial"), CLIENTS.values(), ids=CLIENTS)
+async def test_a_context_of_an_agent_that_takes_nothing_is_not_assigned(
+    registry: Registry, client: dict[str, Any], denial: Denial
+) -> None:
+    assert await _asks(registry, client=client) is denial
+
+
+async def test_an_agent_is_present_up_to_the_end_of_its_window(registry: Registry) -> None:
+    await reported(registry, "T1", client=await registered(registry))
+    assert isinstance(await registry.assign(request(), A, T1, now=at(10), timeout_s=1), Assignment)
+    assert isinstance(await registry.reserve_window(A, identity=None, now=at(10)), int)
+
+
+async def test_what_an_agent_said_is_what_is_read(registry: Registry) -> None:
+    """Every field of the core's values, each unlike its default."""
+    said = hello(
+        client_type=ClientType.CONSOLE,
+        namespaces=(Namespace("b"), Namespace("a")),
+        metadata=METADATA,
+        capacity=Capacity(max_concurrency=9, max_windows=8, max_tabs_per_window=7, max_flows=6),
+        draining=True,
+        browser="Chromium 150",
+    )
+    windows = [Window(window_id=W1, identity="shop", profile="p", owner=Owner.USER)]
+    context = Context(
+        context_id=T1, window_id=W1, owner=Owner.USER, state=ContextState.CRASHED, clean=False
+    )
+    epoch = (await registered(registry, said)).epoch
+    await registry.report(
+        A, LINK, epoch=epoch, number=1, windows=windows, contexts=[context], now=at(0.1)
+    )
+    assert await only(registry) == replace(
+        said,
+        epoch=epoch,
+        seen_at=at(0.1),
+        windows={W1: windows[0]},
+        contexts={T1: context},
+    )
+
+
 # Reservations, promise 5
 
 
@@ -386,10 +495,31 @@ async def test_past_its_time_an_assignment_holds_until_it_is_swept(registry: Reg
     assert not (await only(registry)).contexts[T1].clean
 
 
+@pytest.mark.parametrize("how", ["released", "missing", "of an old epoch", "removed"])
+async def test_what_has_ended_is_not_ended_once_more_by_the_sweep(
+    registry: Registry, how: str
+) -> None:
+    client = await registered(registry)
+    await reported(registry, "T1", client=client)
+    held = await assigned(registry)
+    match how:
+        case "released":
+            await registry.release(A, T1, held.token)
+        case "missing":
+            await reported(registry, client=client, number=2)
+        case "of an old epoch":
+            await registered(registry, epoch="browser-2")
+        case _:
+            await registry.remove(A, epoch=client.epoch)
+    before = registry.generation()
+    assert await registry.release_expired(now=at(TIMEOUT_S)) == ()
+    assert registry.generation() == before
+
+
 async def test_tokens_grow_beyond_what_the_agent_has_seen_of_a_later_store(
     new_registry: NewRegistry,
 ) -> None:
-    registry = new_registry(3)
+    registry = await new_registry(3)
     seen = Token(store_epoch=7, counter=5)
     client = await registered(registry, highest=seen)
     await reported(registry, "T1", client=client)
@@ -406,7 +536,7 @@ async def test_a_later_store_gives_greater_tokens_and_a_removed_agent_no_lesser_
 ) -> None:
     last = Token(store_epoch=0, counter=0)
     for epoch in (1, 2):
-        registry = new_registry(epoch)
+        registry = await new_registry(epoch)
         for _ in range(2):
             client = await registered(registry)
             await reported(registry, "T1", client=client)
@@ -419,7 +549,7 @@ async def test_a_later_store_gives_greater_tokens_and_a_removed_agent_no_lesser_
 async def test_a_restored_assignment_holds_its_slot_and_raises_the_token(
     new_registry: NewRegistry,
 ) -> None:
-    before, registry = new_registry(5), new_registry(4)
+    before, registry = await new_registry(5), await new_registry(4)
     client = await registered(before)
     await reported(before, "T1", client=client)
     held = await assigned(before)

@@ -1,0 +1,50 @@
+"""Who is there."""
+
+from farm.core.model import Assignment, Client, ClientId, Instant, LinkId, Token
+from farm.core.reservation import Denial
+from farm.stores.redis import records
+from farm.stores.redis.shard import RedisShard
+
+
+class RedisConnections(RedisShard):
+    """The `ConnectionRegistry` port."""
+
+    async def register(
+        self, client: Client, *, epoch_name: str, highest_token: Token | None, now: Instant
+    ) -> Client | Denial:
+        """See `ConnectionRegistry.register`."""
+        metadata = records.metadata_fields(client)
+        outcome, *kept = await self._run(
+            "register",
+            client.client_id,
+            client.instance,
+            epoch_name,
+            client.client_type,
+            client.link or "",
+            "" if highest_token is None else records.token_text(highest_token),
+            repr(now),
+            repr(self._window_s),
+            len(metadata),
+            *metadata,
+            *records.client_fields(client),
+        )
+        return records.client_from(kept[0]) if outcome == "ok" else Denial(outcome)
+
+    async def heard(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:
+        """See `ConnectionRegistry.heard`."""
+        reply = await self._run("heard", client_id, link, repr(now), repr(self._window_s))
+        return bool(reply[0] == "ok")
+
+    async def set_draining(self, client_id: ClientId) -> None:
+        """See `ConnectionRegistry.set_draining`."""
+        await self._run("set_draining", client_id)
+
+    async def unlink(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:
+        """See `ConnectionRegistry.unlink`."""
+        reply = await self._run("unlink", client_id, link)
+        return bool(reply[0] == "ok")
+
+    async def remove(self, client_id: ClientId, *, epoch: int) -> tuple[Assignment, ...]:
+        """See `ConnectionRegistry.remove`."""
+        outcome, *ended = await self._run("remove", client_id, epoch)
+        return tuple(map(records.assignment_from, ended[0])) if outcome == "ok" else ()

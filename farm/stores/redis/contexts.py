@@ -1,0 +1,141 @@
+"""What agents have, and which task holds which of it."""
+
+from collections.abc import Sequence
+
+from farm.core.model import (
+    Assignment,
+    ClientId,
+    Context,
+    ContextId,
+    Instant,
+    LinkId,
+    Request,
+    Snapshot,
+    Token,
+    Window,
+)
+from farm.core.reservation import Denial
+from farm.stores.redis import records
+from farm.stores.redis.shard import RedisShard
+
+# How many assignments one script ends at most, so that Redis is not kept from others for long.
+_EXPIRED_AT_ONCE = 500
+
+
+class RedisContexts(RedisShard):
+    """The `ContextRegistry` port."""
+
+    async def snapshot(self, *, now: Instant) -> Snapshot:
+        """See `ContextRegistry.snapshot`.
+
+        One round trip, which carries in full only the clients that changed since the last one
+        here. Where 200 have, one more each 200, and then each client is read at one moment, but
+        not all at the same.
+        """
+        return Snapshot(
+            taken_at=now, clients=await self._clients(), presence_window_s=self._window_s
+        )
+
+    async def report(
+        self,
+        client_id: ClientId,
+        link: LinkId,
+        *,
+        epoch: int,
+        number: int,
+        windows: Sequence[Window],
+        contexts: Sequence[Context],
+        now: Instant,
+    ) -> tuple[Assignment, ...] | Denial:
+        """See `ContextRegistry.report`."""
+        of_windows = records.window_fields(windows, contexts)
+        identities = sorted({one.identity for one in windows if one.identity is not None})
+        of_contexts = records.context_fields(windows, contexts)
+        outcome, *gone = await self._run(
+            "report",
+            client_id,
+            link,
+            epoch,
+            number,
+            repr(now),
+            len(of_windows),
+            len(identities),
+            len(of_contexts),
+            *of_windows,
+            *identities,
+            *of_contexts,
+        )
+        if outcome != "ok":
+            return Denial(outcome)
+        return tuple(map(records.assignment_from, gone[0]))
+
+    async def assign(
+        self,
+        request: Request,
+        client_id: ClientId,
+        context_id: ContextId,
+        *,
+        now: Instant,
+        timeout_s: float,
+    ) -> Assignment | Denial:
+        """See `ContextRegistry.assign`."""
+        reply = await self._run(
+            "assign",
+            client_id,
+            context_id,
+            records.request_text(request),
+            repr(now),
+            repr(self._window_s),
+            repr(now + timeout_s),
+        )
+        return records.assigned(reply, request, client_id, context_id, now=now, timeout_s=timeout_s)
+
+    async def restore(self, assignment: Assignment) -> bool:
+        """See `ContextRegistry.restore`."""
+        context = Context(context_id=assignment.context_id)
+        _, record = records.context_fields((), [context])
+        reply = await self._run("restore", records.assignment_text(assignment), record)
+        return bool(reply[0] == "ok")
+
+    async def renew(
+        self,
+        client_id: ClientId,
+        context_id: ContextId,
+        token: Token,
+        *,
+        now: Instant,
+        timeout_s: float,
+    ) -> Assignment | None:
+        """See `ContextRegistry.renew`."""
+        outcome, *renewed = await self._run(
+            "renew",
+            client_id,
+            context_id,
+            records.token_text(token),
+            repr(now),
+            repr(now + timeout_s),
+        )
+        return records.assignment_from(renewed[0]) if outcome == "ok" else None
+
+    async def holds(self, client_id: ClientId, context_id: ContextId, token: Token) -> bool:
+        """See `ContextRegistry.holds`."""
+        reply = await self._run("holds", client_id, context_id, records.token_text(token))
+        return bool(reply[0] == "ok")
+
+    async def release(self, client_id: ClientId, context_id: ContextId, token: Token) -> bool:
+        """See `ContextRegistry.release`."""
+        reply = await self._run("release", client_id, context_id, records.token_text(token))
+        return bool(reply[0] == "ok")
+
+    async def release_expired(self, *, now: Instant) -> tuple[Assignment, ...]:
+        """See `ContextRegistry.release_expired`; more than 500 are ended in several steps.
+
+        What is still reserved for a coordinator that died is given back, too.
+        """
+        await self._run("give_back_expired", repr(now))
+        ended: list[Assignment] = []
+        while True:
+            _, texts = await self._run("release_expired", repr(now), _EXPIRED_AT_ONCE)
+            ended += map(records.assignment_from, texts)
+            if len(texts) < _EXPIRED_AT_ONCE:
+                return tuple(ended)

@@ -1,0 +1,264 @@
+"""Core values as the scripts read and write them.
+
+Times are texts, as Python writes them: a script that decoded one from JSON and encoded it again
+would round it. Requirements and metadata are canonical JSON a field (`eligibility.canonical`), so
+that scripts compare texts where the core compares values, and no rule of equality is written twice.
+Likewise a context's record holds what the core compares of its window, as one text: its *place*.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from farm.core.eligibility import canonical
+from farm.core.model import (
+    Assignment,
+    Capacity,
+    Client,
+    ClientId,
+    ClientType,
+    Context,
+    ContextId,
+    ContextState,
+    Instant,
+    LinkId,
+    Namespace,
+    Owner,
+    Request,
+    TaskId,
+    Token,
+    Window,
+    WindowId,
+)
+from farm.core.reservation import Denial
+
+_TAB = "tab:"
+WINDOWS = "windows"
+"""The field that counts windows being created."""
+
+
+def _json(value: object) -> str:
+    # Lua's decoder refuses the escape of half a surrogate pair, but passes its bytes on.
+    return json.dumps(value, ensure_ascii=False)
+
+
+def tab_field(window_id: WindowId) -> str:
+    """Return the field that counts tabs being created in a window."""
+    return f"{_TAB}{window_id}"
+
+
+def place(identity: str | None, profile: str) -> str:
+    """Return what must be equal between a request and the window of a context."""
+    return canonical([identity, profile])
+
+
+def request_text(request: Request) -> str:
+    """Return what a script needs of a request."""
+    wanted: dict[str, Any] = {
+        "namespace": request.namespace,
+        "task_id": request.task_id,
+        "requirements": {key: canonical(value) for key, value in request.requirements.items()},
+        "place": place(request.identity, request.profile),
+    }
+    if request.client_type is not None:
+        wanted["client_type"] = request.client_type
+    return _json(wanted)
+
+
+def client_fields(client: Client) -> list[str | int]:
+    """Return the fields and values of what a hello replaces."""
+    capacity = client.capacity
+    fields: dict[str, str | int] = {
+        "draining": int(client.draining),
+        "namespaces": _json(client.namespaces),
+        "max_windows": capacity.max_windows,
+        "max_tabs_per_window": capacity.max_tabs_per_window,
+        "max_flows": capacity.max_flows,
+    }
+    if capacity.max_concurrency is not None:
+        fields["max_concurrency"] = capacity.max_concurrency
+    if client.browser is not None:
+        fields["browser"] = client.browser
+    return _flat(fields)
+
+
+def metadata_fields(client: Client) -> list[str | int]:
+    """Return the fields and values of the metadata."""
+    return _flat({key: canonical(value) for key, value in client.metadata.items()})
+
+
+def window_fields(windows: Sequence[Window], contexts: Sequence[Context]) -> list[str | int]:
+    """Return ids and records of reported windows."""
+    tabs = Counter(context.window_id for context in contexts)
+    return _flat(
+        {
+            window.window_id: _json(
+                {
+                    "window_id": window.window_id,
+                    "identity": window.identity,
+                    "profile": window.profile,
+                    "owner": window.owner,
+                    "tabs": tabs[window.window_id],
+                }
+            )
+            for window in windows
+        }
+    )
+
+
+def context_fields(windows: Iterable[Window], contexts: Sequence[Context]) -> list[str | int]:
+    """Return ids and records of reported contexts."""
+    places = {window.window_id: place(window.identity, window.profile) for window in windows}
+    nowhere = place(None, "")
+    return _flat(
+        {
+            context.context_id: _json(
+                {
+                    "context_id": context.context_id,
+                    "window_id": context.window_id,
+                    "owner": context.owner,
+                    "state": context.state,
+                    "clean": context.clean,
+                    "place": nowhere
+                    if context.window_id is None
+                    else places.get(context.window_id, nowhere),
+                }
+            )
+            for context in contexts
+        }
+    )
+
+
+def _flat(fields: Mapping[str, str | int]) -> list[str | int]:
+    return [part for field in fields.items() for part in field]
+
+
+def token_text(token: Token) -> str:
+    """Return a token as the scripts compare it."""
+    return f"{token.store_epoch}:{token.counter}"
+
+
+def token_from(text: str) -> Token:
+    """Return the token of a text."""
+    store_epoch, counter = text.split(":")
+    return Token(store_epoch=int(store_epoch), counter=int(counter))
+
+
+def assignment_text(assignment: Assignment) -> str:
+    """Return an assignment as the scripts keep it."""
+    return _json(
+        {
+            "namespace": assignment.namespace,
+            "client_id": assignment.client_id,
+            "epoch": str(assignment.epoch),
+            "context_id": assignment.context_id,
+            "task_id": assignment.task_id,
+            "token": token_text(assignment.token),
+            "since": repr(assignment.since),
+            "renewed_at": repr(assignment.renewed_at),
+            "expires_at": repr(assignment.expires_at),
+        }
+    )
+
+
+def assignment_from(text: str) -> Assignment:
+    """Return the assignment of a text."""
+    found = json.loads(text)
+    return Assignment(
+        namespace=Namespace(found["namespace"]),
+        client_id=ClientId(found["client_id"]),
+        epoch=int(found["epoch"]),
+        context_id=ContextId(found["context_id"]),
+        task_id=TaskId(found["task_id"]),
+        token=token_from(found["token"]),
+        since=Instant(float(found["since"])),
+        renewed_at=Instant(float(found["renewed_at"])),
+        expires_at=Instant(float(found["expires_at"])),
+    )
+
+
+def assigned(
+    reply: Sequence[Any],
+    request: Request,
+    client_id: ClientId,
+    context_id: ContextId,
+    *,
+    now: Instant,
+    timeout_s: float,
+) -> Assignment | Denial:
+    """Return what a script that takes a context has answered."""
+    if reply[0] != "ok":
+        return Denial(reply[0])
+    _, epoch, token = reply
+    return Assignment(
+        namespace=request.namespace,
+        client_id=client_id,
+        epoch=int(epoch),
+        context_id=context_id,
+        task_id=request.task_id,
+        token=token_from(token),
+        since=now,
+        renewed_at=now,
+        expires_at=Instant(now + timeout_s),
+    )
+
+
+def client_from(parts: Sequence[Any]) -> Client:
+    """Return the client whose parts state.lua `whole_client` has read."""
+    client_id, own, metadata, windows, contexts, dirty, held, opening, identities, seen_at = parts
+    fields = dict(pairs(own))
+    counts = {field: int(count) for field, count in pairs(opening)}
+    limit = fields.get("max_concurrency")
+    return Client(
+        client_id=ClientId(client_id),
+        client_type=ClientType(fields["type"]),
+        link=LinkId(fields["link"]) if "link" in fields else None,
+        epoch=int(fields["epoch"]),
+        instance=fields["instance"],
+        namespaces=tuple(json.loads(fields["namespaces"])),
+        metadata={key: json.loads(value) for key, value in pairs(metadata)},
+        capacity=Capacity(
+            max_concurrency=None if limit is None else int(limit),
+            max_windows=int(fields["max_windows"]),
+            max_tabs_per_window=int(fields["max_tabs_per_window"]),
+            max_flows=int(fields["max_flows"]),
+        ),
+        seen_at=Instant(float(seen_at)),
+        draining=fields["draining"] == "1",
+        browser=fields.get("browser"),
+        windows={one.window_id: one for one in map(_window_from, windows)},
+        contexts={one.context_id: one for one in _contexts_from(contexts, frozenset(dirty))},
+        assignments={one.context_id: one for one in map(assignment_from, held)},
+        opening_windows=counts.pop(WINDOWS, 0),
+        opening_tabs={WindowId(field.removeprefix(_TAB)): n for field, n in counts.items()},
+        opening_identities={identity: int(count) for identity, count in pairs(identities)},
+    )
+
+
+def pairs(flat: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the fields and values of a hash, which scripts return in one list."""
+    return zip(flat[::2], flat[1::2], strict=True)
+
+
+def _window_from(text: str) -> Window:
+    found = json.loads(text)
+    return Window(
+        window_id=WindowId(found["window_id"]),
+        identity=found["identity"],
+        profile=found["profile"],
+        owner=Owner(found["owner"]),
+    )
+
+
+def _contexts_from(texts: Iterable[str], dirty: frozenset[str]) -> Iterator[Context]:
+    for text in texts:
+        found = json.loads(text)
+        window_id = found["window_id"]
+        yield Context(
+            context_id=ContextId(found["context_id"]),
+            window_id=None if window_id is None else WindowId(window_id),
+            owner=Owner(found["owner"]),
+            state=ContextState(found["state"]),
+            clean=found["clean"] and found["context_id"] not in dirty,
+        )

@@ -1,0 +1,27 @@
+-- Lets an agent in. Restates `ConnectionRegistry.register`.
+-- ARGV: client id, instance, epoch name, type, link or '', highest token or '', now, presence
+-- window, number of metadata fields and values, these, then the client's own.
+local id, instance, epoch_name, type, link = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local known = read_client(id)
+-- One that is away may still be running what it holds, until it is removed as gone.
+if known and known.instance ~= instance and (is_present(known, ARGV[8], ARGV[9])
+  or redis.call('HLEN', key('assignments', id)) > 0) then return {'in_use'} end
+
+if known and known.epoch_name == epoch_name then
+  type = known.type
+else
+  forget(id, PARTS)
+  redis.call('HSET', key('client', id), 'epoch', redis.call('HINCRBY', key('epochs'), id, 1))
+end
+redis.call('HDEL', key('client', id), 'link', 'browser', 'max_concurrency')
+redis.call('HSET', key('client', id), 'instance', instance, 'epoch_name', epoch_name,
+  'type', type, 'report', 0)
+if link ~= '' then redis.call('HSET', key('client', id), 'link', link) end
+redis.call('DEL', key('metadata', id))
+local own = 11 + tonumber(ARGV[10])
+put_all(key('metadata', id), 11, own - 1)
+put_all(key('client', id), own, #ARGV)
+redis.call('HSET', key('seen'), id, ARGV[8])
+if ARGV[7] ~= '' then raise_token(id, ARGV[7]) end
+touch(id)
+return {'ok', wake(), whole_client(id)}

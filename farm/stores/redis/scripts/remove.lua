@@ -1,0 +1,11 @@
+-- Forgets an epoch of a client, but neither its last token nor its last epoch number.
+-- ARGV: client id, epoch.
+local id = ARGV[2]
+if redis.call('HGET', key('client', id), 'epoch') ~= ARGV[3] then return {'no'} end
+local ended = redis.call('HVALS', key('assignments', id))
+forget(id, PARTS)
+redis.call('HDEL', key('seen'), id)
+redis.call('ZREM', key('clients'), id)
+redis.call('ZREM', key('heard'), id)
+touch(id, 'gone')
+return {'ok', wake(), ended}

@@ -1,0 +1,69 @@
+-- Restates farm/core/model.py `used_slots`, eligibility.py CLIENT_CHECKS and CONTEXT_CHECKS, and
+-- reservation.py `deny_*`. Equality of JSON values is of their canonical texts, made by the caller.
+
+local function used_slots(id)
+  local used = redis.call('HLEN', key('assignments', id))
+  for _, count in ipairs(redis.call('HVALS', key('opening', id))) do used = used + count end
+  return used
+end
+
+local function is_present(client, now, window_s)
+  return client.link and now - client.seen_at <= tonumber(window_s)
+end
+
+local function is_of_namespace(client, namespace)
+  for _, one in ipairs(cjson.decode(client.namespaces)) do
+    if one == namespace then return true end
+  end
+  return false
+end
+
+local function meets(id, requirements)
+  for name, value in pairs(requirements) do
+    if redis.call('HGET', key('metadata', id), name) ~= value then return false end
+  end
+  return true
+end
+
+-- `given_back` slots are about to be free.
+local function deny_client(id, client, request, now, window_s, given_back)
+  if not is_of_namespace(client, request.namespace)
+    or (request.client_type and request.client_type ~= client.type)
+    or not meets(id, request.requirements)
+    or not is_present(client, now, window_s)
+    or client.draining
+    or not client.max_concurrency then return 'not_ready' end
+  if used_slots(id) - given_back >= client.max_concurrency then return 'full' end
+end
+
+local function deny_context(id, context_id, context, request)
+  if context.owner ~= 'worker'
+    or context.place ~= request.place
+    or (context.state ~= 'active' and context.state ~= 'idle')
+    or not context.clean
+    or redis.call('SISMEMBER', key('dirty', id), context_id) == 1 then return 'not_ready' end
+end
+
+local function deny_assign(id, client, context_id, request, now, window_s, given_back)
+  local context = client and redis.call('HGET', key('contexts', id), context_id)
+  if not context then return 'gone' end
+  if redis.call('HEXISTS', key('assignments', id), context_id) == 1 then return 'taken' end
+  return deny_client(id, client, request, now, window_s, given_back)
+    or deny_context(id, context_id, cjson.decode(context), request)
+end
+
+local function deny_slot(id, client, now, window_s)
+  if not client then return 'gone' end
+  if client.draining or not is_present(client, now, window_s) then return 'not_ready' end
+  if not client.max_concurrency or used_slots(id) >= client.max_concurrency then return 'full' end
+end
+
+-- Assigns a context that has not been denied. Times are texts, as Python wrote them.
+local function hold(id, client, context_id, request, now, expires_at)
+  local token = next_token(id)
+  put_assignment({namespace = request.namespace, client_id = id, epoch = client.epoch,
+                  context_id = context_id, task_id = request.task_id, token = token, since = now,
+                  renewed_at = now, expires_at = expires_at})
+  touch(id)
+  return client.epoch, token
+end

@@ -1,0 +1,83 @@
+-- One client's state as several scripts read and change it.
+
+local PARTS = {'client', 'metadata', 'windows', 'identities', 'contexts', 'dirty', 'assignments',
+               'opening', 'opening_identities', 'reservations'}
+
+local function read_client(id)
+  local found = redis.call('HMGET', key('client', id), 'epoch', 'epoch_name', 'type', 'instance',
+    'link', 'draining', 'namespaces', 'max_concurrency', 'max_windows', 'max_tabs_per_window')
+  if not found[1] then return nil end
+  return {epoch = found[1], epoch_name = found[2], type = found[3], instance = found[4],
+          link = found[5], draining = found[6] == '1', namespaces = found[7],
+          max_concurrency = tonumber(found[8]), max_windows = tonumber(found[9]),
+          max_tabs_per_window = tonumber(found[10]), seen_at = redis.call('HGET', key('seen'), id)}
+end
+
+-- All of a client, in the order in which records.py reads it.
+local function whole_client(id)
+  return {id, redis.call('HGETALL', key('client', id)), redis.call('HGETALL', key('metadata', id)),
+          redis.call('HVALS', key('windows', id)), redis.call('HVALS', key('contexts', id)),
+          redis.call('SMEMBERS', key('dirty', id)), redis.call('HVALS', key('assignments', id)),
+          redis.call('HGETALL', key('opening', id)),
+          redis.call('HGETALL', key('opening_identities', id)), redis.call('HGET', key('seen'), id)}
+end
+
+-- Writes any number of fields: `unpack` can't take them all at once.
+local function put_all(name, from, to)
+  for first = from, to, 1000 do
+    redis.call('HSET', name, unpack(ARGV, first, math.min(first + 999, to)))
+  end
+end
+
+-- Adds to a count, which is never below nothing.
+local function add(name, field, by)
+  local count = tonumber(redis.call('HGET', name, field) or 0) + by
+  if count > 0 then redis.call('HSET', name, field, count) else redis.call('HDEL', name, field) end
+end
+
+-- Tokens are `store epoch:counter`; only ever greater ones are kept.
+local function is_later(token, than)
+  local epoch, counter = string.match(token, '(%d+):(%d+)')
+  local than_epoch, than_counter = string.match(than, '(%d+):(%d+)')
+  if epoch ~= than_epoch then return tonumber(epoch) > tonumber(than_epoch) end
+  return tonumber(counter) > tonumber(than_counter)
+end
+
+local function last_token(id)
+  return redis.call('HGET', key('tokens'), id) or ARGV[1] .. ':0'
+end
+
+local function raise_token(id, seen)
+  if is_later(seen, last_token(id)) then redis.call('HSET', key('tokens'), id, seen) end
+end
+
+local function next_token(id)
+  local epoch, counter = string.match(last_token(id), '(%d+):(%d+)')
+  local token = epoch .. ':' .. whole(later(counter))
+  redis.call('HSET', key('tokens'), id, token)
+  return token
+end
+
+local function put_assignment(one)
+  redis.call('HSET', key('assignments', one.client_id), one.context_id, cjson.encode(one))
+  redis.call('ZADD', key('expiries'), one.expires_at, cjson.encode({one.client_id, one.context_id}))
+end
+
+local function end_assignment(id, context_id)
+  redis.call('HDEL', key('assignments', id), context_id)
+  redis.call('ZREM', key('expiries'), cjson.encode({id, context_id}))
+end
+
+-- The assignment of this context, as text and decoded, if it is under this token (promise 8).
+local function held(id, context_id, token)
+  local text = redis.call('HGET', key('assignments', id), context_id)
+  local one = text and cjson.decode(text)
+  if one and one.token == token then return text, one end
+end
+
+local function forget(id, parts)
+  for _, text in ipairs(redis.call('HVALS', key('assignments', id))) do
+    end_assignment(id, cjson.decode(text).context_id)
+  end
+  for _, part in ipairs(parts) do redis.call('DEL', key(part, id)) end
+end

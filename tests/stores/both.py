@@ -1,0 +1,229 @@
+"""Two registries behind one port, which must answer alike."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from farm.core.model import (
+    Assignment,
+    Client,
+    ClientId,
+    Context,
+    ContextId,
+    Instant,
+    LinkId,
+    Request,
+    Snapshot,
+    Token,
+    Window,
+    WindowId,
+)
+from farm.core.reservation import Denial
+from farm.stores.ports import Registry
+
+
+class Both:
+    """A `Registry` that asks both, compares, and returns the first's answer.
+
+    Two stores need not count tokens alike, so each token of the first is paired with the second's.
+    """
+
+    def __init__(self, first: Registry, second: Registry) -> None:
+        self._first = first
+        self._second = second
+        self._generations = (first.generation(), second.generation())
+        self._pairs: dict[tuple[ClientId, Token], Token] = {}
+
+    def woke_alike(self) -> bool:
+        """Tell whether both or neither have woken waiters since this was last asked."""
+        now = (self._first.generation(), self._second.generation())
+        before, self._generations = self._generations, now
+        return (now[0] > before[0]) == (now[1] > before[1])
+
+    def _same_assignment(self, one: Assignment, other: Assignment) -> None:
+        paired = self._pairs.setdefault((one.client_id, one.token), other.token)
+        assert replace(one, token=paired) == other
+
+    def _same(self, one: Any, other: Any) -> None:
+        if isinstance(one, Assignment) and isinstance(other, Assignment):
+            self._same_assignment(one, other)
+        elif isinstance(one, Client) and isinstance(other, Client):
+            self._same_client(one, other)
+        elif isinstance(one, tuple) and isinstance(other, tuple):
+            assert len(one) == len(other)
+            for a, b in zip(_sorted(one), _sorted(other), strict=True):
+                self._same(a, b)
+        else:
+            assert one == other
+
+    def _same_client(self, one: Client, other: Client) -> None:
+        assert replace(one, assignments={}) == replace(other, assignments={})
+        assert one.assignments.keys() == other.assignments.keys()
+        for context_id, assignment in one.assignments.items():
+            self._same_assignment(assignment, other.assignments[context_id])
+
+    def _other(self, client_id: ClientId, token: Token) -> Token:
+        return self._pairs.get((client_id, token), token)
+
+    async def register(
+        self, client: Client, *, epoch_name: str, highest_token: Token | None, now: Instant
+    ) -> Client | Denial:
+        one = await self._first.register(
+            client, epoch_name=epoch_name, highest_token=highest_token, now=now
+        )
+        seen = None if highest_token is None else self._other(client.client_id, highest_token)
+        other = await self._second.register(
+            client, epoch_name=epoch_name, highest_token=seen, now=now
+        )
+        self._same(one, other)
+        return one
+
+    async def heard(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:
+        one = await self._first.heard(client_id, link, now=now)
+        assert one == await self._second.heard(client_id, link, now=now)
+        return one
+
+    async def set_draining(self, client_id: ClientId) -> None:
+        await self._first.set_draining(client_id)
+        await self._second.set_draining(client_id)
+
+    async def unlink(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:
+        one = await self._first.unlink(client_id, link, now=now)
+        assert one == await self._second.unlink(client_id, link, now=now)
+        return one
+
+    async def remove(self, client_id: ClientId, *, epoch: int) -> tuple[Assignment, ...]:
+        one = await self._first.remove(client_id, epoch=epoch)
+        self._same(one, await self._second.remove(client_id, epoch=epoch))
+        return one
+
+    async def snapshot(self, *, now: Instant) -> Snapshot:
+        one, other = await self._first.snapshot(now=now), await self._second.snapshot(now=now)
+        assert replace(one, clients=()) == replace(other, clients=())
+        assert [c.client_id for c in one.clients] == [c.client_id for c in other.clients]
+        self._same(one.clients, other.clients)
+        return one
+
+    async def report(
+        self,
+        client_id: ClientId,
+        link: LinkId,
+        *,
+        epoch: int,
+        number: int,
+        windows: Sequence[Window],
+        contexts: Sequence[Context],
+        now: Instant,
+    ) -> tuple[Assignment, ...] | Denial:
+        said: dict[str, Any] = {"epoch": epoch, "number": number, "now": now}
+        said |= {"windows": windows, "contexts": contexts}
+        one = await self._first.report(client_id, link, **said)
+        self._same(one, await self._second.report(client_id, link, **said))
+        return one
+
+    async def assign(
+        self,
+        request: Request,
+        client_id: ClientId,
+        context_id: ContextId,
+        *,
+        now: Instant,
+        timeout_s: float,
+    ) -> Assignment | Denial:
+        one = await self._first.assign(request, client_id, context_id, now=now, timeout_s=timeout_s)
+        other = await self._second.assign(
+            request, client_id, context_id, now=now, timeout_s=timeout_s
+        )
+        self._same(one, other)
+        return one
+
+    async def restore(self, assignment: Assignment) -> bool:
+        token = self._pairs.setdefault((assignment.client_id, assignment.token), assignment.token)
+        one = await self._first.restore(assignment)
+        assert one == await self._second.restore(replace(assignment, token=token))
+        return one
+
+    async def renew(
+        self,
+        client_id: ClientId,
+        context_id: ContextId,
+        token: Token,
+        *,
+        now: Instant,
+        timeout_s: float,
+    ) -> Assignment | None:
+        one = await self._first.renew(client_id, context_id, token, now=now, timeout_s=timeout_s)
+        token = self._other(client_id, token)
+        other = await self._second.renew(client_id, context_id, token, now=now, timeout_s=timeout_s)
+        self._same(one, other)
+        return one
+
+    async def holds(self, client_id: ClientId, context_id: ContextId, token: Token) -> bool:
+        one = await self._first.holds(client_id, context_id, token)
+        token = self._other(client_id, token)
+        assert one == await self._second.holds(client_id, context_id, token)
+        return one
+
+    async def release(self, client_id: ClientId, context_id: ContextId, token: Token) -> bool:
+        one = await self._first.release(client_id, context_id, token)
+        token = self._other(client_id, token)
+        assert one == await self._second.release(client_id, context_id, token)
+        return one
+
+    async def release_expired(self, *, now: Instant) -> tuple[Assignment, ...]:
+        one = await self._first.release_expired(now=now)
+        self._same(one, await self._second.release_expired(now=now))
+        return one
+
+    async def reserve_window(
+        self, client_id: ClientId, *, identity: str | None, now: Instant
+    ) -> int | Denial:
+        one = await self._first.reserve_window(client_id, identity=identity, now=now)
+        assert one == await self._second.reserve_window(client_id, identity=identity, now=now)
+        return one
+
+    async def reserve_tab(
+        self, client_id: ClientId, window_id: WindowId, *, now: Instant
+    ) -> int | Denial:
+        one = await self._first.reserve_tab(client_id, window_id, now=now)
+        assert one == await self._second.reserve_tab(client_id, window_id, now=now)
+        return one
+
+    async def cancel_window(self, client_id: ClientId, *, epoch: int, identity: str | None) -> None:
+        await self._first.cancel_window(client_id, epoch=epoch, identity=identity)
+        await self._second.cancel_window(client_id, epoch=epoch, identity=identity)
+
+    async def cancel_tab(self, client_id: ClientId, window_id: WindowId, *, epoch: int) -> None:
+        await self._first.cancel_tab(client_id, window_id, epoch=epoch)
+        await self._second.cancel_tab(client_id, window_id, epoch=epoch)
+
+    async def settle_window(
+        self, request: Request, client_id: ClientId, context_id: ContextId, **how: Any
+    ) -> Assignment | Denial:
+        one = await self._first.settle_window(request, client_id, context_id, **how)
+        self._same(one, await self._second.settle_window(request, client_id, context_id, **how))
+        return one
+
+    async def settle_tab(
+        self,
+        request: Request,
+        client_id: ClientId,
+        window_id: WindowId,
+        context_id: ContextId,
+        **how: Any,
+    ) -> Assignment | Denial:
+        place = (client_id, window_id, context_id)
+        one = await self._first.settle_tab(request, *place, **how)
+        self._same(one, await self._second.settle_tab(request, *place, **how))
+        return one
+
+    def generation(self) -> int:
+        return self._first.generation()
+
+    async def changed_since(self, generation: int) -> None:
+        await self._first.changed_since(generation)
+
+
+def _sorted(values: tuple[Any, ...]) -> list[Any]:
+    # Ports promise no order of assignments; two stores may differ.
+    return sorted(values, key=lambda value: (value.client_id, getattr(value, "context_id", "")))

@@ -1,0 +1,497 @@
+"""What the registries over Redis promise beyond their ports."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from importlib.resources import files
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+from redis.exceptions import ResponseError
+from structlog.testing import capture_logs
+
+from farm.core.model import Capacity, ClientId, ContextId, Token, WindowId
+from farm.core.reservation import Denial
+from farm.errors import ConflictError, StoreUnavailableError
+from farm.stores.redis import RedisClock, RedisRegistry, connect
+from tests.stores import redis_server
+from tests.stores.pool import (
+    LINK,
+    T0,
+    TIMEOUT_S,
+    WINDOW_S,
+    A,
+    assigned,
+    at,
+    hello,
+    only,
+    registered,
+    reported,
+    request,
+)
+
+New = Callable[[int], Awaitable[RedisRegistry]]
+T1 = ContextId("T1")
+
+
+@pytest.fixture
+def own_url(redis_url: str, tmp_path: Path) -> Iterator[str]:
+    """A server that a test may spoil."""
+    with redis_server.running(tmp_path) as url:
+        yield url
+
+
+def over(url: str, **how: Any) -> RedisRegistry:
+    return RedisRegistry(connect(url, timeout_s=2), presence_window_s=WINDOW_S, **how)
+
+
+@pytest.fixture
+async def spoiled(own_url: str) -> Any:
+    """A registry with an assigned context, and a client to do harm with."""
+    registry = over(own_url)
+    await registry.open(store_epoch=7)
+    await reported(registry, "T1", client=await registered(registry))
+    await assigned(registry)
+    redis = connect(own_url)
+    yield registry, redis
+    await registry.close()
+    await registry.redis.aclose()
+    await redis.aclose()
+
+
+Spoiled = tuple[RedisRegistry, Redis]
+
+
+# A Redis that lost its memory
+
+
+async def test_nothing_is_taken_for_gone_because_redis_lost_its_memory(spoiled: Spoiled) -> None:
+    registry, redis = spoiled
+    held = (await only(registry)).assignments[T1]
+    assert await registry.store_epoch() == 7
+    await redis.flushall()
+    assert await registry.store_epoch() is None
+    place = (A, T1, held.token)
+    for ask in (
+        lambda: registry.snapshot(now=T0),
+        lambda: registry.holds(*place),
+        lambda: registry.release(*place),
+        lambda: registry.renew(*place, now=T0, timeout_s=1),
+        lambda: registry.release_expired(now=T0),
+        lambda: registry.register(hello(), epoch_name="e", highest_token=None, now=T0),
+        lambda: registry.changed_since(registry.generation()),
+    ):
+        with pytest.raises(StoreUnavailableError) as caught:
+            await ask()
+        assert caught.value.context["code"] == "FORGOTTEN"
+
+
+async def test_the_owner_opens_it_again_and_puts_back_what_still_runs(spoiled: Spoiled) -> None:
+    registry, redis = spoiled
+    held = (await only(registry)).assignments[T1]
+    await redis.flushall()
+    assert await registry.open(store_epoch=8) == 8
+    assert (await registry.snapshot(now=T0)).clients == ()
+    client = await registered(registry, highest=held.token)
+    assert await registry.restore(held)
+    await reported(registry, "T1", "T2", client=client)
+    assert await registry.holds(A, T1, held.token)
+    assert (await assigned(registry, "T2")).token > held.token
+
+
+async def test_coordinators_of_one_redis_share_its_store_epoch(own_url: str) -> None:
+    first, second = over(own_url), over(own_url)
+    assert await first.open(store_epoch=3) == 3
+    assert await second.open(store_epoch=4) == 3
+    await registered(first)
+    assert (await only(second)).client_id == A
+    await first.redis.flushall()
+    assert await first.open(store_epoch=5) == 5
+    with pytest.raises(StoreUnavailableError):
+        await second.snapshot(now=T0)
+    assert await second.open(store_epoch=6) == 5
+    assert (await second.snapshot(now=T0)).clients == ()
+    await first.redis.aclose()
+    await second.redis.aclose()
+
+
+async def test_tokens_grow_though_redis_came_back_with_a_past_state(spoiled: Spoiled) -> None:
+    registry, redis = spoiled
+    held = (await only(registry)).assignments[T1]
+    await redis.hset("{farm:0}:tokens", "a", "7:1")
+    await registry.release(A, T1, held.token)
+    await reported(registry, "T1", client=await registered(registry))
+    assert (await assigned(registry)).token > held.token
+
+
+# Failures
+
+
+async def test_a_script_that_redis_forgot_is_sent_again(spoiled: Spoiled) -> None:
+    registry, redis = spoiled
+    await redis.script_flush()
+    assert (await only(registry)).used_slots() == 1
+
+
+async def test_a_redis_that_is_away_is_unavailable_and_never_empty(
+    redis_url: str, tmp_path: Path
+) -> None:
+    with redis_server.running(tmp_path) as url:
+        registry = over(url)
+        await registry.open(store_epoch=1)
+        await registered(registry)
+        waiting = asyncio.ensure_future(registry.changed_since(registry.generation()))
+        await _until_subscribed(registry.redis)
+    for ask in (
+        lambda: waiting,
+        lambda: registry.snapshot(now=T0),
+        lambda: registry.store_epoch(),
+        lambda: registry.open(store_epoch=2),
+        lambda: registry.changed_since(registry.generation()),
+        lambda: RedisClock(registry.redis, steady=lambda: 0.0).read(),
+    ):
+        with pytest.raises(StoreUnavailableError):
+            await ask()
+    await registry.close()
+    await registry.redis.aclose()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [("maxmemory", "1", "OOM|memory"), ("min-replicas-to-write", "1", "NOREPLICAS")],
+)
+async def test_a_redis_that_takes_no_writes_is_unavailable_and_changes_nothing(
+    spoiled: Spoiled, name: str, value: str, error: str
+) -> None:
+    registry, redis = spoiled
+    await reported(registry, "T1", "T2", client=await registered(registry))
+    before = await only(registry)
+    await redis.config_set(name, value)
+    with pytest.raises(StoreUnavailableError, match=error):
+        await assigned(registry, "T2")
+    with pytest.raises(StoreUnavailableError, match=error):
+        await registry.reserve_window(A, identity=None, now=T0)
+    await redis.config_set(name, "0")
+    assert await only(registry) == before
+
+
+async def test_a_redis_that_is_full_still_takes_what_makes_room(spoiled: Spoiled) -> None:
+    registry, redis = spoiled
+    held = (await only(registry)).assignments[T1]
+    await redis.config_set("maxmemory", "1")
+    assert await registry.release(A, T1, held.token)
+
+
+async def test_a_replica_is_unavailable(spoiled: Spoiled) -> None:
+    registry, redis = spoiled
+    await redis.replicaof("127.0.0.1", "1")
+    with pytest.raises(StoreUnavailableError):
+        await registry.set_draining(A)
+
+
+async def test_a_redis_that_is_slow_is_unavailable(spoiled: Spoiled) -> None:
+    registry, redis = spoiled
+    impatient = RedisRegistry(
+        connect(
+            f"unix://{registry.redis.connection_pool.connection_kwargs['path']}", timeout_s=0.2
+        ),
+        presence_window_s=WINDOW_S,
+    )
+    await impatient.open(store_epoch=1)
+    await redis.client_pause(1000)
+    with pytest.raises(StoreUnavailableError):
+        await impatient.snapshot(now=T0)
+    await redis.client_unpause()
+    await impatient.redis.aclose()
+
+
+async def test_a_mistake_in_a_script_is_not_hidden(spoiled: Spoiled) -> None:
+    registry, redis = spoiled
+    await redis.set("{farm:0}:contexts:a", "not a hash")
+    with pytest.raises(ResponseError, match="WRONGTYPE"):
+        await registry.assign(request(), A, T1, now=T0, timeout_s=1)
+
+
+async def test_a_registry_that_is_not_open_is_unavailable(redis_url: str) -> None:
+    registry = over(redis_url)
+    with pytest.raises(StoreUnavailableError, match="not open"):
+        await registry.snapshot(now=T0)
+    await registry.redis.aclose()
+
+
+# Settings
+
+
+async def test_a_redis_that_may_evict_is_warned_of_or_refused(spoiled: Spoiled) -> None:
+    registry, redis = spoiled
+    with capture_logs() as quiet:
+        await registry.open(store_epoch=1)
+    assert quiet == []
+    await redis.config_set("maxmemory-policy", "allkeys-lru")
+    with capture_logs() as logs:
+        await registry.open(store_epoch=1)
+    assert [(one["event"], one["policy"]) for one in logs] == [("redis.may_evict", "allkeys-lru")]
+    strict = RedisRegistry(redis, presence_window_s=WINDOW_S, require_noeviction=True)
+    with pytest.raises(ConflictError, match="noeviction"):
+        await strict.open(store_epoch=1)
+
+
+async def test_a_redis_that_does_not_show_its_settings_counts_as_unsafe(spoiled: Spoiled) -> None:
+    registry, redis = spoiled
+    await redis.acl_setuser("default", commands=["-config"])
+    with capture_logs() as logs:
+        await registry.open(store_epoch=1)
+    assert [(one["event"], one["policy"]) for one in logs] == [("redis.may_evict", "not shown")]
+
+
+async def test_a_redis_that_keeps_only_a_part_is_warned_of(spoiled: Spoiled) -> None:
+    registry, redis = spoiled
+    await redis.config_set("appendonly", "yes")
+    for appendfsync, warned in (("everysec", ["redis.partly_durable"]), ("always", [])):
+        await redis.config_set("appendfsync", appendfsync)
+        with capture_logs() as logs:
+            await registry.open(store_epoch=1)
+        assert [one["event"] for one in logs] == warned
+
+
+# Keys
+
+
+async def test_every_key_has_the_hash_tag_of_its_shard_and_none_ever_expires(
+    spoiled: Spoiled,
+) -> None:
+    registry, redis = spoiled
+    await registered(registry, hello("b", metadata={"k": 1}), epoch="b")
+    await registry.reserve_window(A, identity="shop", now=T0)
+    keys = await redis.keys("*")
+    assert len(keys) > 10
+    for key in keys:
+        assert str(key).startswith("{farm:0}:")
+        assert await redis.ttl(key) == -1
+
+
+async def test_the_scripts_stay_in_one_slot_of_a_cluster(redis_url: str, tmp_path: Path) -> None:
+    with redis_server.running(tmp_path, "--cluster-enabled", "yes") as url:
+        registry = over(url)
+        await _cluster(registry.redis, "ADDSLOTSRANGE", 0, 16383)
+        async with asyncio.timeout(10):
+            while "cluster_state:ok" not in await _cluster(registry.redis, "INFO"):
+                pass
+        await registry.open(store_epoch=1)
+        client = await registered(registry, hello("a", metadata={"k": 1}))
+        await reported(registry, "T1", client=client, identity="shop")
+        await registry.reserve_window(A, identity="mail", now=T0)
+        held = await registry.assign(request(identity="shop"), A, T1, now=T0, timeout_s=TIMEOUT_S)
+        assert await registry.release_expired(now=at(TIMEOUT_S)) == (held,)
+        assert (await only(registry)).opening_windows == 1
+        await registry.redis.aclose()
+
+
+async def _cluster(redis: Redis, *words: str | int) -> str:
+    return str(await redis.execute_command("CLUSTER", *words))  # type: ignore[no-untyped-call]
+
+
+def test_every_script_says_first_what_it_takes() -> None:
+    for script in (files("farm.stores.redis") / "scripts").iterdir():
+        head = re.match(r"(-- .*\n)+", script.read_text())
+        assert head, script.name
+        if script.name not in {"state.lua", "rules.lua", "reservations.lua"}:
+            assert "ARGV: " in head[0], script.name
+
+
+# Reading and waking
+
+
+async def test_a_snapshot_carries_only_what_changed_and_is_one_call(
+    new_redis_registry: New,
+) -> None:
+    registry = await new_redis_registry(1)
+    for name in ("a", "b"):
+        await registered(registry, hello(name), epoch=name)
+    first = await registry.snapshot(now=T0)
+    before = await _calls(registry.redis)
+    await registry.set_draining(A)
+    second = await registry.snapshot(now=T0)
+    assert await _calls(registry.redis) == before + 2
+    assert second.clients[0].draining
+    assert second.clients[1] is first.clients[1]
+
+
+async def test_a_snapshot_of_which_nothing_is_new_is_the_last_one(new_redis_registry: New) -> None:
+    registry = await new_redis_registry(1)
+    await registered(registry)
+    first = await registry.snapshot(now=T0)
+    assert (await registry.snapshot(now=at(1))).clients is first.clients
+    await registry.heard(A, LINK, now=at(2))
+    again = await registry.snapshot(now=at(2))
+    assert again.clients[0].seen_at == at(2)
+    assert again.clients[0].capacity is first.clients[0].capacity
+
+
+async def test_a_snapshot_notes_who_went_and_came_again(new_redis_registry: New) -> None:
+    registry = await new_redis_registry(1)
+    first = await registered(registry)
+    await registry.snapshot(now=T0)
+    await registry.remove(A, epoch=first.epoch)
+    assert (await registry.snapshot(now=T0)).clients == ()
+    second = await registered(registry)
+    await registry.remove(A, epoch=second.epoch)
+    third = await registered(registry)
+    assert (await registry.snapshot(now=T0)).clients == (third,)
+
+
+async def test_a_snapshot_forgets_who_has_not_come_in_a_past_state(
+    new_redis_registry: New,
+) -> None:
+    registry = await new_redis_registry(1)
+    await registered(registry)
+    await registered(registry, hello("b"), epoch="b")
+    await registry.snapshot(now=T0)
+    keys = await registry.redis.keys(f"{{farm:{registry.shard}}}:*:b")
+    await registry.redis.delete(*keys)
+    await registry.redis.zrem(f"{{farm:{registry.shard}}}:clients", "b")
+    assert [one.client_id for one in (await registry.snapshot(now=T0)).clients] == [A]
+
+
+async def test_a_great_farm_is_read_in_parts(new_redis_registry: New) -> None:
+    registry = await new_redis_registry(1)
+    names = [f"agent-{n:03}" for n in range(450)]
+    for name in names:
+        await registered(registry, hello(name), epoch=name)
+    before = await _calls(registry.redis)
+    clients = (await registry.snapshot(now=T0)).clients
+    assert [client.client_id for client in clients] == names
+    assert await _calls(registry.redis) == before + 3
+
+
+async def _calls(redis: Redis) -> int:
+    info = await redis.info("commandstats")
+    return int(info["cmdstat_evalsha"]["calls"])
+
+
+async def test_a_report_of_thousands_of_contexts_fits(new_redis_registry: New) -> None:
+    registry = await new_redis_registry(1)
+    client = await registered(registry)
+    await reported(registry, *(f"T{n}" for n in range(9000)), client=client)
+    now = await only(registry)
+    assert (len(now.contexts), len(now.windows)) == (9000, 9000)
+
+
+async def test_a_change_by_one_coordinator_wakes_another(own_url: str) -> None:
+    one, other = over(own_url, safety_s=60), over(own_url, safety_s=60)
+    for registry in (one, other):
+        await registry.open(store_epoch=1)
+    async with asyncio.timeout(10):
+        for n in count():
+            async with asyncio.TaskGroup() as group:
+                waits = [
+                    group.create_task(other.changed_since(other.generation())) for _ in range(3)
+                ]
+                if n:
+                    # A waiter that went away leaves the others waiting, not deaf.
+                    await asyncio.sleep(0)
+                    waits[0].cancel()
+                await registered(one, hello(f"{n}"), epoch="e")
+            if n == 3:
+                break
+    for registry in (one, other):
+        await registry.close()
+        await registry.redis.aclose()
+
+
+async def test_a_waiter_whose_message_was_lost_looks_by_itself(own_url: str) -> None:
+    registry = over(own_url, safety_s=0.05)
+    await registry.open(store_epoch=1)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(registry.changed_since(registry.generation()))
+        await _until_subscribed(registry.redis)
+        await registry.redis.incr("{farm:0}:generation")
+    await registry.close()
+    await registry.redis.aclose()
+
+
+async def _until_subscribed(redis: Redis) -> None:
+    async with asyncio.timeout(10):
+        while not await redis.pubsub_channels():
+            await asyncio.sleep(0.001)
+
+
+# Time
+
+
+async def test_the_clock_shows_the_time_of_redis_and_counts_on_between_readings(
+    redis_url: str,
+) -> None:
+    redis = connect(redis_url)
+    steady = [100.0]
+    clock = RedisClock(redis, steady=lambda: steady[0])
+    with pytest.raises(StoreUnavailableError):
+        clock()
+    await clock.read()
+    seconds, _ = await redis.time()
+    assert abs(clock() - seconds) < 60
+    before = clock()
+    steady[0] += 7.5
+    assert clock() == before + 7.5
+    await redis.aclose()
+
+
+async def test_what_a_dead_coordinator_had_reserved_is_given_back_in_time(
+    new_redis_registry: New,
+) -> None:
+    registry = await new_redis_registry(1)
+    client = await registered(registry)
+    assert await registry.reserve_window(A, identity="shop", now=T0) == client.epoch
+    assert await registry.reserve_window(A, identity=None, now=at(30)) is Denial.NOT_READY
+    await registered(registry, hello(link="link-2"), now=at(60))
+    assert await registry.reserve_window(A, identity=None, now=at(60)) == client.epoch
+    before = registry.generation()
+    assert await registry.release_expired(now=at(119)) == ()
+    assert registry.generation() == before
+    assert await registry.release_expired(now=at(120)) == ()
+    assert registry.generation() > before
+    now = await only(registry)
+    assert (now.opening_windows, dict(now.opening_identities)) == (1, {})
+    await registry.cancel_window(A, epoch=client.epoch, identity=None)
+    await registry.release_expired(now=at(500))
+    assert (await only(registry)).used_slots() == 0
+
+
+async def test_each_reservation_is_given_back_in_its_own_time(new_redis_registry: New) -> None:
+    registry = await new_redis_registry(1)
+    capacity = Capacity(max_concurrency=9, max_windows=9, max_tabs_per_window=9)
+    for name in ("a", "b"):
+        agent = await registered(registry, hello(name, capacity=capacity), epoch=name)
+        await reported(registry, "T1", client=agent)
+    for client_id in (A, ClientId("b")):
+        for after, identity in ((0, None), (2, "shop"), (4, None), (6, "mail")):
+            its = None if identity is None else f"{identity} of {client_id}"
+            assert await registry.reserve_window(client_id, identity=its, now=at(after)) == 1
+        assert await registry.reserve_tab(client_id, WindowId("W1"), now=at(1)) == 1
+    await registry.cancel_window(A, epoch=1, identity="shop of a")
+    await registry.cancel_window(A, epoch=1, identity=None)
+    await registry.cancel_tab(A, WindowId("W1"), epoch=1)
+    left = []
+    for after in (120, 121, 122, 124, 126):
+        assert await registry.release_expired(now=at(after)) == ()
+        clients = (await registry.snapshot(now=T0)).clients
+        left.append([(c.opening_windows, len(c.opening_tabs)) for c in clients])
+    assert left == [
+        [(2, 0), (3, 1)],
+        [(2, 0), (3, 0)],
+        [(2, 0), (2, 0)],
+        [(1, 0), (1, 0)],
+        [(0, 0), (0, 0)],
+    ]
+    assert not any(c.opening_identities for c in (await registry.snapshot(now=T0)).clients)
+
+
+async def test_an_agent_may_have_seen_a_token_beyond_the_time(new_redis_registry: New) -> None:
+    registry = await new_redis_registry(1)
+    seen = Token(store_epoch=1, counter=2**52)
+    await reported(registry, "T1", "T2", client=await registered(registry, highest=seen))
+    for tab, counter in (("T1", 2**52 + 1), ("T2", 2**52 + 2)):
+        assert (await assigned(registry, tab)).token == Token(store_epoch=1, counter=counter)

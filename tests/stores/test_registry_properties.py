@@ -1,0 +1,326 @@
+"""Whatever agents and coordinators do, in whatever order, the registries keep their promises."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import invariant, precondition, rule
+
+from farm.core.model import (
+    Assignment,
+    Capacity,
+    Client,
+    ClientId,
+    ClientType,
+    Context,
+    ContextId,
+    ContextState,
+    LinkId,
+    Namespace,
+    Owner,
+    Request,
+    Token,
+    Window,
+    WindowId,
+)
+from farm.stores.memory import MemoryRegistry
+from farm.stores.ports import Registry
+from farm.stores.redis import RedisRegistry, connect
+from tests.stores.both import Both
+from tests.stores.conftest import shards
+from tests.stores.pool import WINDOW_S, at, hello, in_window, registered, reported, request
+from tests.stores.pool_machine import Machine, Pool
+
+
+def memory() -> MemoryRegistry:
+    return MemoryRegistry(store_epoch=1, presence_window_s=WINDOW_S)
+
+
+class MemoryPool(Pool):
+    def new(self) -> Registry:
+        return memory()
+
+
+class SideBySide(Machine):
+    """Both answer alike."""
+
+    url: str
+
+    def new(self) -> Registry:
+        self.redis = connect(self.url)
+        other = RedisRegistry(
+            self.redis,
+            presence_window_s=WINDOW_S,
+            reservation_timeout_s=float("inf"),
+            shard=f"{next(shards)}",
+        )
+        self.do(other.open(store_epoch=1))
+        self.both = Both(memory(), other)
+        return self.both
+
+    def teardown(self) -> None:
+        if hasattr(self, "redis"):
+            self.do(self.redis.aclose())
+        super().teardown()
+
+    @invariant()
+    def both_have_told_waiters_of_the_same(self) -> None:
+        assert not hasattr(self, "both") or self.both.woke_alike()
+
+
+class BothPools(SideBySide, Pool):
+    """Both answer alike, and what they answer is right."""
+
+
+seldom = st.sampled_from([False, False, False, True])
+ids = st.sampled_from([ClientId("a"), ClientId("a"), ClientId("b:{c}")])
+LINKS = (LinkId("l1"), LinkId("l2"))
+tabs = st.sampled_from([ContextId("T1"), ContextId("T2"), ContextId("{T}\n3")])
+windows = st.sampled_from([WindowId("W1"), WindowId("windows"), WindowId("")])
+identities = st.sampled_from([None, "shop", "", "Ünï \ud83d/\\\0"])
+profiles = st.sampled_from(["", "p"])
+namespaces = st.sampled_from([Namespace("default"), Namespace("other")])
+types = st.sampled_from([ClientType.BROWSER, ClientType.CONSOLE])
+values = st.sampled_from([None, True, 1, 1.0, "1", 0.1 + 0.2, 10**30, [1, {"b": 2, "a": 1}], "é\0"])
+metadata = st.dictionaries(st.sampled_from(["k", "", "region/eu"]), values, max_size=2)
+limits = st.sampled_from([1, 2, 3])
+capacities = st.builds(
+    Capacity,
+    max_concurrency=st.sampled_from([2, 1, 5, 0, None]),
+    max_windows=limits,
+    max_tabs_per_window=limits,
+    max_flows=limits,
+)
+contexts = st.builds(
+    Context,
+    context_id=tabs,
+    window_id=st.none() | windows,
+    owner=st.sampled_from([Owner.WORKER, Owner.WORKER, Owner.USER]),
+    state=st.sampled_from([ContextState.IDLE, *ContextState]),
+    clean=seldom.map(lambda is_dirty: not is_dirty),
+)
+told = st.builds(
+    Window,
+    window_id=windows,
+    identity=identities,
+    profile=profiles,
+    owner=st.sampled_from(Owner),
+)
+requests = st.builds(
+    request,
+    namespace=namespaces,
+    client_type=st.none() | types,
+    requirements=st.just({}) | metadata,
+    identity=st.none() | identities,
+    profile=profiles,
+)
+few = st.integers(0, 3)
+FIELDS = ("namespace", "client_type", "requirements", "identity", "profile")
+off = st.sampled_from([0, 0, 0, 0, -1, 1])
+timeouts = st.sampled_from([0.1, 7.3, 60.0, float("inf")])
+
+
+class Anything(SideBySide):
+    """Both answer alike, also to what no agent or coordinator would ever say."""
+
+    def new(self) -> Registry:
+        self.number = 1
+        self.given: list[Assignment] = []
+        both = super().new()
+        self.do(self.begin_with_one_that_works())
+        return both
+
+    def ask(self, method: Any, *args: Any, **how: Any) -> Any:
+        outcome = self.do(method(*args, **how))
+        if isinstance(outcome, Assignment):
+            self.given.append(outcome)
+        return outcome
+
+    async def begin_with_one_that_works(self) -> None:
+        capacity = Capacity(max_concurrency=3, max_windows=3, max_tabs_per_window=2)
+        client = hello("a", link="l1", instance="one", metadata={"k": 1}, capacity=capacity)
+        client = await registered(self.both, client, epoch="e1")
+        tabs = ("T1", in_window("T2", window_id=None))
+        link = LinkId("l1")
+        await reported(self.both, *tabs, client=client, link=link, identity="shop")
+
+    def link(self, client_id: ClientId, wrong: bool) -> LinkId:
+        client = self.client(client_id)
+        there = client.link if client is not None else None
+        return LinkId("l9") if wrong or there is None else there
+
+    def client(self, client_id: ClientId) -> Client | None:
+        clients = self.do(self.both.snapshot(now=at(self.now))).clients
+        return next((c for c in clients if c.client_id == client_id), None)
+
+    def epoch(self, client_id: ClientId, off: int) -> int:
+        client = self.client(client_id)
+        return off + (client.epoch if client is not None else 1)
+
+    def fitting(self, data: st.DataObject, client_id: ClientId) -> tuple[ContextId, Request]:
+        """A context, and a request that it would do for but for at most one thing."""
+        client = self.client(client_id)
+        if client is None or not client.contexts:
+            return data.draw(tabs), data.draw(requests)
+        context = data.draw(st.sampled_from(list(client.contexts.values())))
+        window = client.windows.get(context.window_id) if context.window_id is not None else None
+        fits = request(
+            namespace=data.draw(st.sampled_from(client.namespaces or ("none",))),
+            client_type=data.draw(st.sampled_from([None, client.client_type])),
+            requirements=data.draw(st.sampled_from([{}, client.metadata])),
+            identity=window.identity if window is not None else None,
+            profile=window.profile if window is not None else "",
+        )
+        wrong = data.draw(st.sampled_from([*[None] * 5, *FIELDS]))
+        if wrong is not None:
+            fits = replace(fits, **{wrong: getattr(data.draw(requests), wrong)})
+        return context.context_id, fits
+
+    @rule(
+        client_id=ids,
+        epoch_name=st.sampled_from(["e1", "e1", "e2"]),
+        highest=st.none() | st.builds(Token, store_epoch=few, counter=few),
+        told=st.fixed_dictionaries(
+            {
+                "link": st.sampled_from([LINKS[0], *LINKS, None]),
+                "instance": st.sampled_from(["one", "one", "two"]),
+                "browser": st.sampled_from([None, "", "Chromium 1"]),
+                "client_type": types,
+                "namespaces": st.lists(namespaces, min_size=1, max_size=2).map(tuple),
+                "metadata": metadata,
+                "capacity": capacities,
+                "draining": seldom,
+            }
+        ),
+    )
+    def registers(
+        self, client_id: ClientId, epoch_name: str, highest: Token | None, told: dict[str, Any]
+    ) -> None:
+        client = hello(client_id, **told)
+        how = {"epoch_name": epoch_name, "highest_token": highest}
+        self.ask(self.both.register, client, now=at(self.now), **how)
+
+    @rule(
+        client_id=ids,
+        wrong_link=seldom,
+        off_epoch=off,
+        off_number=off,
+        windows=st.lists(told, unique_by=lambda one: one.window_id, max_size=3),
+        contexts=st.lists(contexts, unique_by=lambda one: one.context_id, max_size=3),
+    )
+    def says(
+        self, client_id: ClientId, wrong_link: bool, off_epoch: int, off_number: int, **said: Any
+    ) -> None:
+        self.number += 2
+        how = {"epoch": self.epoch(client_id, off_epoch), "number": self.number + 2 * off_number}
+        link = self.link(client_id, wrong_link)
+        self.ask(self.both.report, client_id, link, now=at(self.now), **how, **said)
+
+    @rule(client_id=ids, wrong_link=seldom, gone=seldom)
+    def hangs_up_or_is_heard(self, client_id: ClientId, wrong_link: bool, gone: bool) -> None:
+        method = self.both.unlink if gone else self.both.heard
+        self.ask(method, client_id, self.link(client_id, wrong_link), now=at(self.now))
+
+    @rule(client_id=ids, off=off, drains=st.booleans(), really=seldom)
+    def goes(self, client_id: ClientId, off: int, drains: bool, really: bool) -> None:
+        if not really:
+            return
+        if drains:
+            self.ask(self.both.set_draining, client_id)
+        else:
+            self.ask(self.both.remove, client_id, epoch=self.epoch(client_id, off))
+
+    @rule(client_id=ids, data=st.data(), timeout_s=timeouts)
+    def takes(self, client_id: ClientId, data: st.DataObject, timeout_s: float) -> None:
+        context_id, request = self.fitting(data, client_id)
+        how = {"now": at(self.now), "timeout_s": timeout_s}
+        self.ask(self.both.assign, request, client_id, context_id, **how)
+
+    @precondition(lambda self: self.given)
+    @rule(data=st.data(), what=st.sampled_from(["renew", "holds", "release", "restore"]))
+    def holders_act(self, data: st.DataObject, what: str) -> None:
+        one = data.draw(st.sampled_from(self.given[-4:]))
+        place = (one.client_id, one.context_id, one.token)
+        match what:
+            case "renew":
+                self.ask(self.both.renew, *place, now=at(self.now), timeout_s=data.draw(timeouts))
+            case "holds":
+                self.ask(self.both.holds, *place)
+            case "release":
+                self.ask(self.both.release, *place)
+            case _:
+                self.ask(self.both.restore, one)
+
+    @rule(client_id=ids, identity=identities, off=off, back=st.booleans())
+    def reserves_a_window(
+        self, client_id: ClientId, identity: str | None, off: int, back: bool
+    ) -> None:
+        if back:
+            epoch = self.epoch(client_id, off)
+            self.ask(self.both.cancel_window, client_id, epoch=epoch, identity=identity)
+        else:
+            self.ask(self.both.reserve_window, client_id, identity=identity, now=at(self.now))
+
+    @rule(client_id=ids, window_id=windows, off=off, back=st.booleans())
+    def reserves_a_tab(
+        self, client_id: ClientId, window_id: WindowId, off: int, back: bool
+    ) -> None:
+        if back:
+            epoch = self.epoch(client_id, off)
+            self.ask(self.both.cancel_tab, client_id, window_id, epoch=epoch)
+        else:
+            self.ask(self.both.reserve_tab, client_id, window_id, now=at(self.now))
+
+    @rule(
+        client_id=ids,
+        data=st.data(),
+        window_id=st.none() | windows,
+        identity=identities,
+        off=off,
+        timeout_s=timeouts,
+    )
+    def settles_something(
+        self,
+        client_id: ClientId,
+        data: st.DataObject,
+        window_id: WindowId | None,
+        identity: str | None,
+        off: int,
+        timeout_s: float,
+    ) -> None:
+        context_id, request = self.fitting(data, client_id)
+        how = {"epoch": self.epoch(client_id, off), "now": at(self.now), "timeout_s": timeout_s}
+        if window_id is None:
+            place = (client_id, context_id)
+            self.ask(self.both.settle_window, request, *place, identity=identity, **how)
+        else:
+            self.ask(self.both.settle_tab, request, client_id, window_id, context_id, **how)
+
+    @rule(seconds=st.sampled_from([0.1, 2.3, WINDOW_S]))
+    def waits(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule()
+    def sweeps_up(self) -> None:
+        self.ask(self.both.release_expired, now=at(self.now))
+
+    @invariant()
+    def both_are_alike(self) -> None:
+        if hasattr(self, "both"):
+            self.do(self.both.snapshot(now=at(self.now)))
+
+
+@pytest.fixture(autouse=True)
+def _at_the_tests_server(redis_url: str) -> None:
+    SideBySide.url = redis_url
+
+
+quick = settings(max_examples=50, stateful_step_count=30, deadline=None)
+MemoryPool.TestCase.settings = quick
+BothPools.TestCase.settings = quick
+Anything.TestCase.settings = settings(quick, max_examples=100)
+TestMemory = MemoryPool.TestCase
+TestBothBesideAModel = BothPools.TestCase
+TestBothOfAnything = Anything.TestCase
