@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from agent.link import WebSocketLink
 from agent.machine.events import Heard, LinkDown, LinkUp
@@ -206,9 +207,12 @@ async def test_a_frame_that_is_too_large_ends_the_link_and_nothing_else(
 
 async def test_before_its_hello_an_agent_is_not_listened_to(served: Served, agent: Dialled) -> None:
     await until(lambda: agent.count(LinkUp))
-    await agent.link.send(wire.Heartbeat(epoch_number=1, nonce="n"))
-    await until(lambda: agent.count(LinkDown))
+    with capture_logs() as logs:
+        await agent.link.send(wire.Heartbeat(epoch_number=1, nonce="n"))
+        await until(lambda: agent.count(LinkDown))
     assert agent.heard(wire.Ping) == []
+    (broken,) = [line for line in logs if line["event"] == "link.broken"]
+    assert "client_id" not in broken
 
 
 async def test_one_link_is_for_one_agent(served: Served, agent: Dialled) -> None:
