@@ -472,7 +472,6 @@ async def test_each_reservation_is_given_back_in_its_own_time(new_redis_registry
             assert await registry.reserve_window(client_id, identity=its, now=at(after)) == 1
         assert await registry.reserve_tab(client_id, WindowId("W1"), now=at(1)) == 1
     await registry.cancel_window(A, epoch=1, identity="shop of a")
-    await registry.cancel_window(A, epoch=1, identity=None)
     await registry.cancel_tab(A, WindowId("W1"), epoch=1)
     left = []
     for after in (120, 121, 122, 124, 126):
