@@ -31,6 +31,7 @@ from farm.core.model import (
     Window,
     WindowId,
 )
+from farm.core.placement import ANYWHERE
 from farm.core.reservation import Denial
 
 _TAB = "tab:"
@@ -55,12 +56,17 @@ def place(identity: str | None, profile: str) -> str:
 
 def request_text(request: Request) -> str:
     """Return what a script needs of a request."""
+    placement = request.placement
     wanted: dict[str, Any] = {
         "namespace": request.namespace,
         "task_id": request.task_id,
         "requirements": {key: canonical(value) for key, value in request.requirements.items()},
         "place": place(request.identity, request.profile),
+        "dedicated": request.dedicated,
+        "in_window": placement is not None and placement.mode not in ANYWHERE,
     }
+    if placement is not None and placement.window_id is not None:
+        wanted["window_id"] = placement.window_id
     if request.client_type is not None:
         wanted["client_type"] = request.client_type
     return _json(wanted)
@@ -158,6 +164,7 @@ def assignment_text(assignment: Assignment) -> str:
             "since": repr(assignment.since),
             "renewed_at": repr(assignment.renewed_at),
             "expires_at": repr(assignment.expires_at),
+            "dedicated": assignment.dedicated,
         }
     )
 
@@ -175,6 +182,7 @@ def assignment_from(text: str) -> Assignment:
         since=Instant(float(found["since"])),
         renewed_at=Instant(float(found["renewed_at"])),
         expires_at=Instant(float(found["expires_at"])),
+        dedicated=found["dedicated"],
     )
 
 
@@ -201,6 +209,7 @@ def assigned(
         since=now,
         renewed_at=now,
         expires_at=Instant(now + timeout_s),
+        dedicated=request.dedicated,
     )
 
 

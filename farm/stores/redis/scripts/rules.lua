@@ -36,20 +36,48 @@ local function deny_client(id, client, request, now, window_s, given_back)
   if used_slots(id) - given_back >= client.max_concurrency then return 'full' end
 end
 
+-- Restates eligibility.py `_is_in_window`.
+local function is_in_window(context, request)
+  if not request.in_window then return true end
+  return context.window_id ~= cjson.null
+    and context.window_id == (request.window_id or context.window_id)
+end
+
+-- Restates eligibility.py `reject_company`. `reserved` tabs of the window are the request's own.
+local function deny_company(id, window_id, request, besides, reserved)
+  local shared = tonumber(redis.call('HGET', key('opening', id), 'tab:' .. window_id) or 0) > reserved
+  for _, text in ipairs(redis.call('HVALS', key('contexts', id))) do
+    local other = cjson.decode(text)
+    if other.window_id == window_id and other.context_id ~= besides then
+      local held = redis.call('HGET', key('assignments', id), other.context_id)
+      if held and cjson.decode(held).dedicated then return 'taken' end
+      shared = shared or held or other.owner ~= 'worker' or not other.clean
+        or redis.call('SISMEMBER', key('dirty', id), other.context_id) == 1
+    end
+  end
+  if request.dedicated and shared then return 'taken' end
+end
+
 local function deny_context(id, context_id, context, request)
   if context.owner ~= 'worker'
+    or not is_in_window(context, request)
     or context.place ~= request.place
     or (context.state ~= 'active' and context.state ~= 'idle')
     or not context.clean
     or redis.call('SISMEMBER', key('dirty', id), context_id) == 1 then return 'not_ready' end
 end
 
-local function deny_assign(id, client, context_id, request, now, window_s, given_back)
+-- `given_back` tabs of `kind` were reserved for the request.
+local function deny_assign(id, client, context_id, request, now, window_s, given_back, kind)
   local context = client and redis.call('HGET', key('contexts', id), context_id)
   if not context then return 'gone' end
   if redis.call('HEXISTS', key('assignments', id), context_id) == 1 then return 'taken' end
-  return deny_client(id, client, request, now, window_s, given_back)
-    or deny_context(id, context_id, cjson.decode(context), request)
+  context = cjson.decode(context)
+  local denial = deny_client(id, client, request, now, window_s, given_back)
+    or deny_context(id, context_id, context, request)
+  if denial or context.window_id == cjson.null then return denial end
+  local own = kind == 'tab:' .. context.window_id and given_back or 0
+  return deny_company(id, context.window_id, request, context_id, own)
 end
 
 local function deny_slot(id, client, now, window_s)
@@ -63,7 +91,7 @@ local function hold(id, client, context_id, request, now, expires_at)
   local token = next_token(id)
   put_assignment({namespace = request.namespace, client_id = id, epoch = client.epoch,
                   context_id = context_id, task_id = request.task_id, token = token, since = now,
-                  renewed_at = now, expires_at = expires_at})
+                  renewed_at = now, expires_at = expires_at, dedicated = request.dedicated})
   touch(id)
   return client.epoch, token
 end

@@ -7,7 +7,7 @@ local client = read_client(id)
 if not client or client.epoch ~= ARGV[8] then return {'gone'} end
 if redis.call('HEXISTS', key('contexts', id), context_id) == 0 then return {'not_ready'} end
 local reserved = redis.call('HEXISTS', key('opening', id), kind)
-local denial = deny_assign(id, client, context_id, request, ARGV[5], ARGV[6], reserved)
+local denial = deny_assign(id, client, context_id, request, ARGV[5], ARGV[6], reserved, kind)
 if denial then return {denial} end
 give_back(id, kind, ARGV[10])
 local epoch, token = hold(id, client, context_id, request, ARGV[5], ARGV[7])
