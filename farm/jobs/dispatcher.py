@@ -299,12 +299,20 @@ class JobDispatcher:
             return
 
     async def _first_of(self, generation: int) -> None:
-        async with asyncio.TaskGroup() as group:
-            changed = group.create_task(self._registry.changed_since(generation), name="changed")
-            stirred = group.create_task(self._stirred.wait(), name="stirred")
-            await asyncio.wait({changed, stirred}, return_when=asyncio.FIRST_COMPLETED)
-            changed.cancel()
-            stirred.cancel()
+        try:
+            async with asyncio.TaskGroup() as group:
+                changed = group.create_task(
+                    self._registry.changed_since(generation), name="changed"
+                )
+                stirred = group.create_task(self._stirred.wait(), name="stirred")
+                await asyncio.wait({changed, stirred}, return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
+                stirred.cancel()
+        except ExceptionGroup as failed:
+            unavailable, others = failed.split(StoreUnavailableError)
+            if unavailable is None or others is not None:
+                raise
+            raise StoreUnavailableError("the registry can't be waited on") from failed
 
     def _rest(self, clients: Iterable[ClientId]) -> None:
         until = Instant(self._clock() + _REST_S)

@@ -12,10 +12,7 @@ TEST_ID = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 OPEN = {
     "WP-20": "payloads of results on the handle",
-    "MS-21": "Redis",
     "LD-12": "a grace period for disconnects in farm up and serve",
-    "LD-16": "Redis",
-    "LD-17": "Redis",
     "LD-25": "evidence of a command",
     "LD-26": "evidence of a command",
     "LD-27": "evidence of a command",

@@ -10,6 +10,7 @@ import pytest
 
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import Assignment, ClientId
+from farm.errors import StoreUnavailableError
 from farm.protocol import messages as wire
 from farm.protocol.failures import Reason
 from tests.jobs.farm import WINDOW_S, Agent, Farm, farm_on, until
@@ -546,3 +547,24 @@ async def test_what_was_taken_for_a_job_whose_task_never_began_is_given_back(
     await until(lambda: farm.loop is not None and farm.loop.done())
     (client,) = (await farm.registry.snapshot(now=farm.now)).clients
     assert client.used_slots() == 0
+
+
+async def test_a_registry_that_cannot_be_waited_on_ends_nothing(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited = farm.registry.changed_since
+    failures: list[int] = []
+
+    async def away(generation: int) -> None:
+        if not failures:
+            failures.append(generation)
+            raise StoreUnavailableError("the registry is away")
+        await waited(generation)
+
+    monkeypatch.setattr(farm.registry, "changed_since", away)
+    job_id = await farm.submit()
+    await until(lambda: bool(failures))
+    agent = Agent(automatic=True)
+    async with living(agent):
+        await agent.dial(farm)
+        await farm.state(job_id, "succeeded")

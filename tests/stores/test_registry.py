@@ -24,6 +24,7 @@ from farm.core.model import (
     Window,
     WindowId,
 )
+from farm.core.placement import BrowserPlacement, Mode
 from farm.core.reservation import Denial
 from farm.stores.ports import Registry
 from tests.stores.pool import (
@@ -593,3 +594,88 @@ async def test_what_gives_room_back_wakes_and_what_takes_it_does_not(registry: R
     between = registry.generation()
     await registry.release(A, T1, held.token)
     assert registry.generation() > between
+
+
+# Whose window, promise 4
+
+
+ROOMY = Capacity(max_concurrency=9, max_windows=3, max_tabs_per_window=3)
+REUSE = BrowserPlacement(mode=Mode.REUSE_ONLY)
+SHOP = "default/shop"
+ALONE = BrowserPlacement(mode=Mode.IDENTITY, identity="shop", exclusive=True)
+
+
+async def test_a_shared_window_is_not_lent_to_who_wants_it_alone(registry: Registry) -> None:
+    client = await registered(registry, hello(capacity=ROOMY))
+    await reported(registry, *in_one_window("T1", "T2"), client=client)
+    shared = await registry.assign(
+        request("s", placement=REUSE), A, T1, now=T0, timeout_s=TIMEOUT_S
+    )
+    assert isinstance(shared, Assignment)
+    assert not shared.dedicated
+    denied = await registry.assign(request(), A, ContextId("T2"), now=T0, timeout_s=TIMEOUT_S)
+    assert denied is Denial.TAKEN
+
+
+async def test_a_window_held_alone_takes_nobody_else(registry: Registry) -> None:
+    client = await registered(registry, hello(capacity=ROOMY))
+    await reported(registry, *in_one_window("T1", "T2"), client=client)
+    alone = await registry.assign(request(), A, T1, now=T0, timeout_s=TIMEOUT_S)
+    assert isinstance(alone, Assignment)
+    assert alone.dedicated
+    assert (await only(registry)).assignments[T1] == alone
+    other = request("s", placement=REUSE)
+    t2 = ContextId("T2")
+    assert await registry.assign(other, A, t2, now=T0, timeout_s=TIMEOUT_S) is Denial.TAKEN
+    await registry.release(A, T1, alone.token)
+    assert isinstance(await registry.assign(other, A, t2, now=T0, timeout_s=TIMEOUT_S), Assignment)
+
+
+async def test_a_tab_that_is_being_opened_keeps_out_who_wants_its_window_alone(
+    registry: Registry,
+) -> None:
+    client = await registered(registry, hello(capacity=ROOMY))
+    await reported(registry, "T1", client=client, identity=SHOP)
+    strict = request(identity=SHOP, placement=ALONE)
+    assert not isinstance(await registry.reserve_tab(A, W1, now=T0), Denial)
+    assert await registry.assign(strict, A, T1, now=T0, timeout_s=TIMEOUT_S) is Denial.TAKEN
+    await registry.cancel_tab(A, W1, epoch=client.epoch)
+    assert isinstance(await registry.assign(strict, A, T1, now=T0, timeout_s=TIMEOUT_S), Assignment)
+
+
+async def test_the_tab_reserved_for_who_wants_the_window_alone_is_no_company(
+    registry: Registry,
+) -> None:
+    client = await registered(registry, hello(capacity=ROOMY))
+    await reported(registry, "T1", client=client, identity=SHOP)
+    epoch = await registry.reserve_tab(A, W1, now=T0)
+    assert not isinstance(epoch, Denial)
+    await reported(registry, "T1", "T2", client=client, identity=SHOP, number=2)
+    settled = await registry.settle_tab(
+        request(identity=SHOP, placement=ALONE),
+        A,
+        W1,
+        ContextId("T2"),
+        epoch=epoch,
+        now=T0,
+        timeout_s=TIMEOUT_S,
+    )
+    assert isinstance(settled, Assignment)
+    assert settled.dedicated
+
+
+@pytest.mark.parametrize(("named", "wanted"), [("W1", None), ("W9", Denial.NOT_READY)])
+async def test_who_names_a_window_is_lent_no_tab_of_another(
+    registry: Registry, named: str, wanted: Denial | None
+) -> None:
+    client = await registered(registry, hello(capacity=ROOMY))
+    await reported(registry, *in_one_window("T1"), client=client)
+    placement = BrowserPlacement(mode=Mode.NAMED_WINDOW, window_id=named)
+    outcome = await registry.assign(
+        request(placement=placement), A, T1, now=T0, timeout_s=TIMEOUT_S
+    )
+    assert isinstance(outcome, Assignment) if wanted is None else outcome is wanted
+
+
+def in_one_window(*ids: str) -> list[Context]:
+    return [Context(context_id=ContextId(one), window_id=W1) for one in ids]

@@ -145,17 +145,6 @@ async def test_a_request_opens_no_more_tabs_than_it_asks_for(registry: Any) -> N
     assert await registry.reserve_tab_for(few, A, WindowId("W1"), now=T0) is Denial.FULL
 
 
-async def test_an_assign_is_denied_in_a_window_that_is_shared_or_held_alone(registry: Any) -> None:
-    client = await registered(registry, hello(capacity=ROOM))
-    tabs = [Context(context_id=ContextId(t), window_id=WindowId("W1")) for t in ("T1", "T2")]
-    await reported(registry, *tabs, client=client)
-    shared = request("s", placement=BrowserPlacement(mode=Mode.REUSE_ONLY))
-    one = await registry.assign(shared, A, ContextId("T1"), now=T0, timeout_s=TIMEOUT_S)
-    assert isinstance(one, Assignment)
-    denied = await registry.assign(request(), A, ContextId("T2"), now=T0, timeout_s=TIMEOUT_S)
-    assert denied is Denial.TAKEN
-
-
 async def test_flows_are_reserved_within_their_limit_and_given_back(registry: Any) -> None:
     client = await registered(registry, hello(client_type=ClientType.CONSOLE, capacity=ROOM))
     epochs = [await registry.reserve_flow(A, now=T0) for _ in range(3)]
