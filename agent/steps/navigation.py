@@ -3,7 +3,7 @@
 import re
 from collections.abc import Awaitable, Sequence
 from typing import Literal
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urldefrag, urljoin, urlsplit
 
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page, Response
@@ -117,16 +117,28 @@ async def open_url(
         StepFailed: `egress_denied`, `navigation_failed`, `navigation_timeout`, or the page is gone.
     """
     for turn in range(MAX_INTERRUPTIONS + 1):
+        before = stage.page.url
         going = stage.page.goto(
             url, wait_until=wait_until, referer=referer, timeout=stage.clock.playwright_ms
         )
         try:
-            return await _navigate(stage, going, url)
+            response = await _navigate(stage, going, url)
+            if response is not None or turn == MAX_INTERRUPTIONS or not _is_asked_for(url, before):
+                return response
+            # Another navigation was on its way, and what came is the answer to that one.
         except StepFailed as failure:
             if _INTERRUPTED not in failure.detail or turn == MAX_INTERRUPTIONS:
                 raise
         await stage.pause(0.05)
     raise AssertionError("unreachable")
+
+
+def _is_asked_for(url: str, before: str) -> bool:
+    """Tell whether a server has to answer: not where only the fragment changes."""
+    there, fragment = urldefrag(url)
+    return there.startswith(("http:", "https:")) and not (
+        fragment and urldefrag(before)[0] == there
+    )
 
 
 async def _navigate(stage: Stage, going: Awaitable[Response | None], url: str) -> Response | None:

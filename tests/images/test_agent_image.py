@@ -78,14 +78,14 @@ async def submit(farm: FarmClient, name: str, steps: list[object]) -> str:
 
 async def drained(container: Container) -> int:
     """Stop a container as engines do, by SIGTERM to its first process; return its exit code."""
-    first = next(p for p in container.processes() if p.name() == "tini")
+    first = next(p for p in container.processes() if name_of(p) == "tini")
     first.send_signal(signal.SIGTERM)
     async with asyncio.timeout(30):
         return await container.process.wait()
 
 
 def browsers(container: Container) -> list[psutil.Process]:
-    return [p for p in container.processes() if "chromium" in p.name() or "chrom" in p.exe()]
+    return [p for p in container.processes() if "chrom" in name_of(p)]
 
 
 async def test_an_agent_of_the_image_takes_jobs_and_drains(
@@ -132,17 +132,28 @@ async def test_an_agent_of_the_image_that_shows_windows_has_a_display_of_its_own
     image = built("agent", "headed")
     async with farm_serve(tmp_path, shop) as farm, agent(image, tmp_path, drain_s=5) as container:
         await present(farm, container)
-        names = {p.name() for p in container.processes()}
+        names = {name_of(p) for p in container.processes()}
         assert {"Xvfb", "jwm"} <= names
         job_id = await submit(farm, "shown", [{"goto": shop}, {"screenshot": {"name": "shop.png"}}])
         await until(farm, job_id, "succeeded")
-        others = [p for p in container.processes() if p.name() in ("Xvfb", "jwm")]
+        others = [p for p in container.processes() if name_of(p) in ("Xvfb", "jwm")]
         assert await drained(container) == 0
         await eventually(lambda: not any(_alive(p) for p in others))
 
 
+def name_of(process: psutil.Process) -> str:
+    """Its name; empty where it has ended since it was listed."""
+    try:
+        return process.name()
+    except psutil.NoSuchProcess:
+        return ""
+
+
 def _alive(process: psutil.Process) -> bool:
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 async def test_the_farm_of_the_image_answers_and_ends_when_it_is_told_to(
