@@ -20,7 +20,7 @@ from farm.jobs.dispatcher import JobDispatcher
 from farm.jobs.recorder import Recorder
 from farm.manager.delivery import AppNode, command
 from farm.protocol import messages as wire
-from farm.stores.ports import Registry
+from farm.stores.ports.registries import Registry
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 

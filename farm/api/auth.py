@@ -16,7 +16,7 @@ from farm.api.routes import Access, access_of
 from farm.clock import Clock
 from farm.core.model import Instant, Namespace
 from farm.errors import ForbiddenError, UnauthorizedError
-from farm.stores.ports import Ledger
+from farm.stores.ports.ledger import Ledger
 from farm.stores.records import TokenRecord
 
 _CACHE_SIZE = 1024

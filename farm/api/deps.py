@@ -15,7 +15,9 @@ from farm.jobs.feed import JobFeed
 from farm.jobs.ports import Dispatcher
 from farm.jobs.service import JobService
 from farm.manager.misses import Miss
-from farm.stores.ports import ArtifactStore, ContextRegistry, Ledger
+from farm.stores.ports.artifacts import ArtifactStore
+from farm.stores.ports.ledger import Ledger
+from farm.stores.ports.registries import ContextRegistry
 
 Owns = Callable[[str, ClientId], bool]
 """(token_id, client_id) -> whether this token is connected as this agent now."""

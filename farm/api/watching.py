@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 from aiohttp import web
 
-from farm.stores.ports import Ledger
+from farm.stores.ports.ledger import Ledger
 from farm.stores.records import JobEvent
 
 SLICE_S = 1.0

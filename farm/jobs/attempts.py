@@ -25,7 +25,7 @@ from farm.manager.delivery import AppNode, SentCommand
 from farm.manager.handle import ContextHandle
 from farm.protocol import messages as wire
 from farm.protocol.plan import Egress
-from farm.stores.ports import Ledger
+from farm.stores.ports.ledger import Ledger
 from farm.stores.records import Attempt, Finish, Job
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()

@@ -22,7 +22,8 @@ from farm.manager.delivery import Send
 from farm.manager.handle import ContextHandle
 from farm.manager.manager import Acquired, Creation, NotAcquired, WorkerContextManager
 from farm.protocol import messages as wire
-from farm.stores.ports import Ledger, Registry
+from farm.stores.ports.ledger import Ledger
+from farm.stores.ports.registries import Registry
 from farm.stores.records import Attempt, Job
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()

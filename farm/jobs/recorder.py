@@ -8,7 +8,7 @@ from farm.core.model import ClientId, Instant, Token
 from farm.jobs.feed import JobFeed
 from farm.jobs.live import LiveAttempts
 from farm.protocol import messages as wire
-from farm.stores.ports import Ledger
+from farm.stores.ports.ledger import Ledger
 from farm.stores.records import Effect, Evidence, Item
 
 

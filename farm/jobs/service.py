@@ -14,7 +14,7 @@ from farm.jobs.feed import JobFeed
 from farm.jobs.files import canonical_hash, match_key, parse
 from farm.jobs.ids import JobIds
 from farm.jobs.ports import Dispatcher
-from farm.stores.ports import Ledger
+from farm.stores.ports.ledger import Ledger
 from farm.stores.records import Job, NewJob
 
 log = structlog.get_logger(__name__)

@@ -16,7 +16,7 @@ from farm.manager.outcomes import Creation
 from farm.manager.provisioning import Provisioner
 from farm.manager.strategies import Strategy
 from farm.protocol.plan import BrowserOptions
-from farm.stores.ports import AssignmentRegistry, PresenceReader, TurnKeeper
+from farm.stores.ports.registries import AssignmentRegistry, PresenceReader, TurnKeeper
 
 ANY = "any"
 Owner = Callable[[Namespace, ClientId], str]

@@ -9,7 +9,7 @@ from farm.core.eligibility import Reason
 from farm.core.model import Assignment, Instant, Request, Snapshot
 from farm.core.reservation import Denial
 from farm.manager.strategies import Strategy, Turns, ask
-from farm.stores.ports import AssignmentRegistry
+from farm.stores.ports.registries import AssignmentRegistry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from farm.errors import (
 )
 from farm.manager.delivery import AppNode, SentCommand, command
 from farm.protocol import messages as wire
-from farm.stores.ports import AssignmentRegistry
+from farm.stores.ports.registries import AssignmentRegistry
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 

@@ -28,7 +28,7 @@ from farm.manager.sweeping import Sweeper, release_expired
 from farm.manager.terms import Timing, checked_wait, request_of
 from farm.manager.waiting import Polling, look_until_had
 from farm.protocol.plan import BrowserOptions
-from farm.stores.ports import (
+from farm.stores.ports.registries import (
     AssignmentRegistry,
     BrowserWindowRegistry,
     ClientRelease,

@@ -5,7 +5,7 @@ from farm.core.model import Client
 from farm.errors import ClientAbsentError
 from farm.manager.delivery import AppNode, command
 from farm.protocol import messages as wire
-from farm.stores.ports import ContextRegistry
+from farm.stores.ports.registries import ContextRegistry
 
 
 class AgentProbe:

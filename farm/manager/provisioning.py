@@ -19,7 +19,7 @@ from farm.errors import ClientAbsentError, CollaboratorMissingError
 from farm.manager.delivery import AppNode, command
 from farm.manager.outcomes import Creation
 from farm.protocol import messages as wire
-from farm.stores.ports import BrowserWindowRegistry, PlacedReservations, Wakes
+from farm.stores.ports.registries import BrowserWindowRegistry, PlacedReservations, Wakes
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 

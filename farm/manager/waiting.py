@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection
 from farm.core.eligibility import Reason
 from farm.core.model import ClientId
 from farm.manager.outcomes import Acquired, NotAcquired
-from farm.stores.ports import Wakes
+from farm.stores.ports.registries import Wakes
 
 _SAFETY_S = 5.0
 """The longest a waiter goes without looking: should a wake be lost, or an agent fall silent."""

@@ -19,7 +19,7 @@ from farm.core.model import (
     WindowId,
 )
 from farm.core.reservation import Denial
-from farm.stores.ports import Registry
+from farm.stores.ports.registries import Registry
 
 
 class Both:

@@ -9,7 +9,8 @@ import pytest
 
 from farm.stores.ledger import SqliteDatabase, SqlLedger
 from farm.stores.memory import MemoryRegistry
-from farm.stores.ports import Ledger, Registry
+from farm.stores.ports.ledger import Ledger
+from farm.stores.ports.registries import Registry
 from farm.stores.redis import RedisRegistry, connect
 from tests.stores import redis_server
 from tests.stores.pool import WINDOW_S, NewRegistry

@@ -4,7 +4,7 @@ from typing import Any
 
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
-from farm.stores.ports import Ledger
+from farm.stores.ports.ledger import Ledger
 from farm.stores.records import (
     Artifact,
     Attempt,

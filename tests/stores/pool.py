@@ -21,7 +21,7 @@ from farm.core.model import (
     WindowId,
 )
 from farm.core.reservation import Denial
-from farm.stores.ports import Registry
+from farm.stores.ports.registries import Registry
 
 NS = Namespace("default")
 A = ClientId("a")

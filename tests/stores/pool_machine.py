@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from farm.core.model import Assignment, Client, ClientId, Context, ContextId, Token
 from farm.core.reservation import Denial
-from farm.stores.ports import Registry
+from farm.stores.ports.registries import Registry
 from tests.stores.pool import TIMEOUT_S, WINDOW_S, at, hello, in_window, registered, request
 from tests.stores.pool import reported as report
 

@@ -19,7 +19,7 @@ from farm.errors import (
     TooLargeError,
 )
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ports import ArtifactStore
+from farm.stores.ports.artifacts import ArtifactStore
 
 MB = 1024 * 1024
 

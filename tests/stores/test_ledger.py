@@ -8,7 +8,7 @@ import pytest
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import Instant, Namespace, Token
 from farm.errors import ConflictError, NotFoundError, StoreUnavailableError
-from farm.stores.ports import Ledger
+from farm.stores.ports.ledger import Ledger
 from tests.stores.ledger_rows import (
     NS,
     T0,

@@ -7,7 +7,7 @@ import pytest
 from farm.core.job_states import JobState
 from farm.core.model import Token
 from farm.errors import NotFoundError
-from farm.stores.ports import Ledger
+from farm.stores.ports.ledger import Ledger
 from tests.stores.ledger_rows import (
     NS,
     T0,

@@ -26,7 +26,7 @@ from farm.core.model import (
 )
 from farm.core.placement import BrowserPlacement, Mode
 from farm.core.reservation import Denial
-from farm.stores.ports import Registry
+from farm.stores.ports.registries import Registry
 from tests.stores.pool import (
     LINK,
     T0,

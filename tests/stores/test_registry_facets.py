@@ -19,7 +19,7 @@ from farm.core.model import (
 from farm.core.placement import BrowserPlacement, Mode
 from farm.core.reservation import Denial
 from farm.stores.memory import MemoryRegistry
-from farm.stores.ports import ClientRelease, PlacedReservations, TurnKeeper
+from farm.stores.ports.registries import ClientRelease, PlacedReservations, TurnKeeper
 from tests.stores.pool import (
     LINK,
     NS,

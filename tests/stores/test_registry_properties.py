@@ -26,7 +26,7 @@ from farm.core.model import (
     WindowId,
 )
 from farm.stores.memory import MemoryRegistry
-from farm.stores.ports import Registry
+from farm.stores.ports.registries import Registry
 from farm.stores.redis import RedisRegistry, connect
 from tests.stores.both import Both
 from tests.stores.conftest import shards

@@ -1,0 +1,34 @@
+"""Where the files of jobs are kept."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+
+class StoredFile(Protocol):
+    """A file being written; `commit` makes it visible, leaving without it removes it."""
+
+    async def write(self, chunk: bytes) -> None:
+        """Append.
+
+        Raises:
+            ArtifactStoreFullError: If there is no room.
+            TooLargeError: If the file is over the limit.
+        """
+        ...
+
+    async def commit(self) -> tuple[str, int, str]:
+        """Make it durable; return (key, size in bytes, sha256)."""
+        ...
+
+
+class ArtifactStore(Protocol):
+    """Files, by key."""
+
+    def create(self, job_id: str) -> AbstractAsyncContextManager[StoredFile]:
+        """Begin a file of a job."""
+        ...
+
+    def read(self, key: str) -> AsyncIterator[bytes]:
+        """Yield a file's bytes. Raises NotFoundError."""
+        ...

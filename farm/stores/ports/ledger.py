@@ -1,0 +1,194 @@
+"""The durable record of jobs."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Protocol
+
+from farm.core.job_states import JobState
+from farm.core.model import (
+    ClientId,
+    ContextId,
+    Instant,
+    Namespace,
+    Token,
+)
+from farm.stores.records import (
+    Artifact,
+    Attempt,
+    Effect,
+    Evidence,
+    Finish,
+    Item,
+    Job,
+    JobEvent,
+    NewJob,
+    TokenRecord,
+)
+
+
+class Ledger(Protocol):
+    """Jobs, attempts and their evidence, durable. Each method is one transaction."""
+
+    async def open(self) -> int:
+        """Bring the schema up to date, count this start, and return its number (store epoch)."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the database."""
+        ...
+
+    async def accept(self, job: NewJob, *, now: Instant) -> tuple[Job, bool]:
+        """Add a job, or return the one with the same idempotency key and body: (job, duplicate).
+
+        Raises:
+            ConflictError: If the key was used in this namespace with another body.
+        """
+        ...
+
+    async def job(self, namespace: Namespace, job_id: str) -> Job:
+        """Return one job. Raises NotFoundError, also for one of another namespace."""
+        ...
+
+    async def jobs(
+        self, namespace: Namespace, *, state: JobState | None, before: str | None, limit: int
+    ) -> Sequence[Job]:
+        """Return jobs, newest first; `before` is the job_id of the last one seen."""
+        ...
+
+    async def next_queued(
+        self, *, now: Instant, without_keys: frozenset[str], without_jobs: frozenset[str]
+    ) -> Job | None:
+        """Return the oldest queued job that may start now, of a match key not named."""
+        ...
+
+    async def next_start(self, *, now: Instant) -> Instant | None:
+        """Return when the first queued job that has to wait may start."""
+        ...
+
+    async def counts(self) -> Mapping[JobState, int]:
+        """Count the jobs by state."""
+        ...
+
+    async def start_attempt(
+        self,
+        job_id: str,
+        *,
+        attempt_id: str,
+        command_id: str,
+        client_id: ClientId,
+        epoch: int,
+        context_id: ContextId,
+        token: Token,
+        now: Instant,
+    ) -> Attempt | None:
+        """Move a queued job to running with a new attempt; None if it is queued no more."""
+        ...
+
+    async def attempt(self, attempt_id: str) -> Attempt:
+        """Return one attempt. Raises NotFoundError."""
+        ...
+
+    async def job_of_attempt(self, attempt_id: str) -> Job:
+        """Return the job an attempt is of, whatever its namespace. Raises NotFoundError."""
+        ...
+
+    async def attempts(self, job_id: str) -> Sequence[Attempt]:
+        """Return a job's attempts in order."""
+        ...
+
+    async def running_attempts(self) -> Sequence[Attempt]:
+        """Return every attempt that has not ended."""
+        ...
+
+    async def record(
+        self, attempt_id: str, token: Token, evidence: Sequence[Evidence], *, now: Instant
+    ) -> int | None:
+        """Add evidence with a number above the attempt's last; return the last number stored.
+
+        None where the attempt has ended or `token` is not its own: nothing is stored.
+        """
+        ...
+
+    async def add_event(
+        self,
+        job_id: str,
+        type: str,
+        data: Mapping[str, object],
+        *,
+        attempt_id: str | None,
+        now: Instant,
+    ) -> None:
+        """Add one line to a job's history."""
+        ...
+
+    async def effects(self, job_id: str, *, attempt_id: str | None = None) -> Sequence[Effect]:
+        """Return the effects of a job, or of one attempt, in order."""
+        ...
+
+    async def finish(self, finish: Finish, *, now: Instant) -> Job | None:
+        """End an attempt and move its job on; None if the attempt had ended already."""
+        ...
+
+    async def request_cancel(self, namespace: Namespace, job_id: str, *, now: Instant) -> Job:
+        """Cancel a queued job at once, mark a running one; do nothing to one that has ended.
+
+        Raises:
+            NotFoundError: If there is no such job.
+            ConflictError: If the job has ended in another way than by cancelling.
+        """
+        ...
+
+    async def resolve(
+        self, namespace: Namespace, job_id: str, to: JobState, *, now: Instant
+    ) -> Job:
+        """Decide an uncertain job: SUCCEEDED, FAILED, or QUEUED for another attempt.
+
+        Raises:
+            NotFoundError: If there is no such job.
+            ConflictError: If the job is not uncertain.
+        """
+        ...
+
+    async def events(self, job_id: str, *, after: int, limit: int = 1000) -> Sequence[JobEvent]:
+        """Return a job's history after number `after`."""
+        ...
+
+    def items(
+        self,
+        job_id: str,
+        *,
+        attempt: int | None = None,
+        every: bool = False,
+        dataset: str | None = None,
+    ) -> AsyncIterator[Item]:
+        """Yield items in order: those of the attempt that counts, of one by number, or all.
+
+        The one that counts is the succeeded attempt, else the latest with the most items.
+        """
+        ...
+
+    async def add_artifact(self, artifact: Artifact, token: Token) -> Artifact | None:
+        """Add a file; a name that is taken in the job gets a number before its ending.
+
+        None where the attempt has ended or `token` is not its own.
+        """
+        ...
+
+    async def artifacts(self, job_id: str) -> Sequence[Artifact]:
+        """Return a job's files in order."""
+        ...
+
+    async def add_token(self, token: TokenRecord) -> None:
+        """Remember a token."""
+        ...
+
+    async def token(self, sha256: str) -> TokenRecord | None:
+        """Return the token with this hash, unless revoked."""
+        ...
+
+    async def revoke_token(self, token_id: str, *, now: Instant) -> None:
+        """Let a token open nothing any more; again is no error, and the first time counts.
+
+        Raises:
+            NotFoundError: If there is no such token.
+        """
+        ...
