@@ -16,8 +16,11 @@ Note = Callable[[str, str], None]
 _NO_PRINT = "window.print = () => {};"
 
 
-async def guard_context(context: BrowserContext) -> None:
-    """Make printing do nothing in every page of a context."""
+async def guard_headed(context: BrowserContext) -> None:
+    """Make printing do nothing in every page of a context; without a head it does nothing anyway.
+
+    A script in every new document has its price, so it is there only where it is needed.
+    """
     await context.add_init_script(_NO_PRINT)
 
 

@@ -9,7 +9,7 @@ from playwright.async_api import Error as PlaywrightError
 
 from agent.chromium.egress import Policy
 from agent.chromium.forwarder import Forwarder
-from agent.chromium.guards import guard_context, guard_page
+from agent.chromium.guards import guard_headed, guard_page
 from agent.chromium.shielding import within
 from agent.chromium.tabs import End, Tab
 from agent.ports import BrowserEvent, Denied, TabCrashed, TabGone, WindowGone
@@ -69,7 +69,8 @@ class Window:
         )
         self._context.on("page", self._on_page)
         self._context.on("close", lambda _: self._on_close())
-        await guard_context(self._context)
+        if headed:
+            await guard_headed(self._context)
 
     async def open_tab(self, context_id: str, *, headed: bool) -> Tab:
         """Open one more tab."""

@@ -70,7 +70,9 @@ class Machine:
     def handle(self, event: Event, now: float) -> list[Instruction]:
         """Take in one event; return what to do about it, in order."""
         instructions = self._react(event, now)
-        if self._tabs.changed and self._link.reporting:
+        # What nobody waits for comes with what is urgent, or with the next tick.
+        due = self._tabs.urgent or (self._tabs.changed and isinstance(event, ev.Tick))
+        if due and self._link.reporting:
             instructions.append(ev.Send(self._link.report(self._tabs, draining=self.draining)))
         return [*instructions, *self._maybe_leave(now)]
 

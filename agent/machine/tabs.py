@@ -15,7 +15,10 @@ _REPORTED: dict[TabState, wire.ContextState] = {
 
 
 class Tabs:
-    """`changed` tells that the farm has not been told the present picture."""
+    """`changed` tells that the farm has not been told the present picture.
+
+    It is `urgent` where somebody may wait for it: something has become free, or is gone.
+    """
 
     def __init__(self, *, identity_idle_s: float) -> None:
         self._identity_idle_s = identity_idle_s
@@ -25,14 +28,15 @@ class Tabs:
         self._windows_made = 0
         self._tabs_made = 0
         self.changed = False
+        self.urgent = False
 
     def touch(self) -> None:
-        """Let the picture be told again."""
-        self.changed = True
+        """Let the picture be told again, at once."""
+        self.changed = self.urgent = True
 
     def picture(self) -> tuple[tuple[wire.WindowReport, ...], tuple[wire.ContextReport, ...]]:
         """Return all windows and tabs that are open, as a report says them."""
-        self.changed = False
+        self.changed = self.urgent = False
         there = [tab for tab in self._tabs.values() if tab.state is not TabState.OPENING]
         used = {tab.window_id for tab in there}
         windows = tuple(
@@ -85,7 +89,7 @@ class Tabs:
             return None
         tab.state, tab.command_id = TabState.IDLE, None
         self._windows[tab.window_id].used_at = now
-        self.changed = True
+        self.touch()
         return tab
 
     def open_failed(self, command_id: str) -> None:
@@ -153,6 +157,7 @@ class Tabs:
         self.changed = True
         if tab.state is TabState.CLOSING:
             self._forget(tab)
+            self.touch()
             return []
         if window.identity is None:
             return self._close_window(window)
@@ -160,6 +165,7 @@ class Tabs:
         if tab.state is TabState.CRASHED:
             tab.state = TabState.CLOSING
             return [ev.CloseTab(context_id)]
+        self.touch()
         return []
 
     def _is_over_already(self, tab: Tab, token: wire.Token | None) -> bool:
@@ -205,7 +211,8 @@ class Tabs:
         if tab is None:
             return
         # One that was never there is in no picture.
-        self.changed = self.changed or tab.state is not TabState.OPENING
+        if tab.state is not TabState.OPENING:
+            self.touch()
         if tab.token is not None:
             tab.state = TabState.CLOSING
             return
@@ -216,7 +223,7 @@ class Tabs:
         tab = self._tabs.get(context_id)
         if tab is not None and tab.state in (TabState.IDLE, TabState.BUSY):
             tab.state = TabState.CRASHED
-            self.changed = True
+            self.touch()
 
     def window_gone(self, window_id: str) -> None:
         """A window is closed with all its tabs."""

@@ -103,6 +103,8 @@ class AgentLink:
         self._id = LinkId(secrets.token_hex(8))
         self._client_id: ClientId | None = None
         self._outbox: asyncio.Queue[wire.ToAgent] = asyncio.Queue(_SEND_QUEUE)
+        self._released: dict[str, wire.Token] = {}
+        """The releases that the agent has been sent on this link, by context."""
 
     async def run(self) -> None:
         """Serve the link to its end."""
@@ -132,6 +134,12 @@ class AgentLink:
             self._outbox.put_nowait(message)
         except asyncio.QueueFull:
             raise ClientAbsentError(f"agent {self._client_id} has stopped reading") from None
+        match message:
+            case wire.Command(context_id=str(context_id), token=wire.Token() as token, body=body):
+                if isinstance(body, wire.Release):
+                    self._released[context_id] = token
+            case _:
+                pass
 
     async def _write(self) -> None:
         while True:
@@ -275,8 +283,14 @@ class AgentLink:
         await self._release_forgotten(client_id, report)
 
     async def _release_forgotten(self, client_id: ClientId, report: wire.Report) -> None:
-        """Tell the agent of assignments that ended while it was away."""
+        """Tell the agent of assignments that have ended and of which it has not been told."""
+        reported = {context.context_id for context in report.contexts}
+        self._released = {c: token for c, token in self._released.items() if c in reported}
         for context in report.contexts:
+            if context.token is not None and context.token == self._released.get(
+                context.context_id
+            ):
+                continue
             token = convert.token(context.token)
             context_id = ContextId(context.context_id)
             if token is None or await self._links.registry.holds(client_id, context_id, token):

@@ -10,7 +10,7 @@ from farm.api.deps import Deps, deps_of, namespace_of
 from farm.api.queries import choice_in_query
 from farm.api.routes import Access, Answer, Parameter, Route
 from farm.api.views import job_detail, job_members, job_view
-from farm.api.watching import SAFETY_POLL_S, SLICE_S, gone, history
+from farm.api.watching import PAGE, SAFETY_POLL_S, SLICE_S, gone, history
 from farm.core.job_states import AT_REST, JobState
 from farm.core.model import Namespace
 from farm.errors import InvalidInputError, NotFoundError
@@ -24,7 +24,6 @@ from farm.protocol.resources import (
     ResolveBody,
     Submission,
 )
-from farm.stores.records import Job
 
 MAX_WAIT_S = 60.0
 MAX_PAGE = 500
@@ -68,16 +67,14 @@ async def show_job(request: web.Request) -> web.Response:
     """Return one job with its history; with `wait` not before it is at rest."""
     deps = deps_of(request)
     wait_s = number_in_query(request, "wait", default=0, least=0, most=MAX_WAIT_S)
-    job = await _job_at_rest(request, deps, wait_s)
-    return answer(
-        job_detail(
-            job,
-            deps.dispatcher,
-            attempts=await deps.ledger.attempts(job.job_id),
-            effects=await deps.ledger.effects(job.job_id),
-            events=[event async for event in history(deps.ledger, job.job_id)],
-        )
-    )
+    if wait_s:
+        await _rest(request, deps, wait_s)
+    record = await deps.ledger.record_of(namespace_of(request), _id(request), events=PAGE)
+    events = list(record.events)
+    if len(events) == PAGE:
+        rest = history(deps.ledger, record.job.job_id, after=events[-1].seq)
+        events += [event async for event in rest]
+    return answer(job_detail(record, events, deps.dispatcher))
 
 
 async def cancel_job(request: web.Request) -> web.Response:
@@ -95,23 +92,23 @@ async def resolve_job(request: web.Request) -> web.Response:
     return answer(job_view(job, deps.dispatcher))
 
 
-async def _job_at_rest(request: web.Request, deps: Deps, wait_s: float) -> Job:
-    """Read a job, and again on every change of state until it is at rest or time is over (P7)."""
+async def _rest(request: web.Request, deps: Deps, wait_s: float) -> None:
+    """Read a job, and again when it may have come to rest, until it has or time is over (P7)."""
     namespace: Namespace = namespace_of(request)
     loop = asyncio.get_running_loop()
     until = loop.time() + wait_s
-    with deps.feed.subscribe(_id(request), states_only=True) as watcher:
+    with deps.feed.subscribe(_id(request), rest_only=True) as watcher:
         while True:
             generation = watcher.generation()
             job = await deps.ledger.job(namespace, _id(request))
             poll_at = min(until, loop.time() + SAFETY_POLL_S)
             while job.state not in AT_REST and (left := poll_at - loop.time()) > 0:
                 if gone(request) or deps.feed.closed:
-                    return job
+                    return
                 if await watcher.changed_since(generation, within_s=min(left, SLICE_S)):
                     break
             if job.state in AT_REST or loop.time() >= until:
-                return job
+                return
 
 
 def _id(request: web.Request) -> str:

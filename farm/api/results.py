@@ -22,11 +22,16 @@ CSV = "text/csv"
 
 async def stream_items(request: web.Request) -> web.StreamResponse:
     """Send the records of the attempt that counts, of one by number, or of all."""
-    job = await _job(request)
-    number, every = await _attempt(request, job)
+    number, every = await _attempt(request)
     dataset = request.query.get("dataset")
     records = export.records(
-        deps_of(request).ledger.items(job.job_id, attempt=number, every=every, dataset=dataset),
+        deps_of(request).ledger.items(
+            request.match_info["job_id"],
+            attempt=number,
+            every=every,
+            dataset=dataset,
+            namespace=namespace_of(request),
+        ),
         with_attempt=every,
         with_dataset=dataset is None,
     )
@@ -62,7 +67,7 @@ async def _job(request: web.Request) -> Job:
     return await deps_of(request).ledger.job(namespace_of(request), request.match_info["job_id"])
 
 
-async def _attempt(request: web.Request, job: Job) -> tuple[int | None, bool]:
+async def _attempt(request: web.Request) -> tuple[int | None, bool]:
     """Return (number, every) of the attempts meant."""
     text = request.query.get("attempt")
     if text is None:
@@ -71,6 +76,7 @@ async def _attempt(request: web.Request, job: Job) -> tuple[int | None, bool]:
         return None, True
     if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise InvalidInputError(f"attempt is a number or 'all', not {text!r}", parameter="attempt")
+    job = await _job(request)
     attempts = await deps_of(request).ledger.attempts(job.job_id)
     if all(attempt.number != int(text) for attempt in attempts):
         raise NotFoundError(f"the job has no attempt {text}", attempt=text)

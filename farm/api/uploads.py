@@ -51,7 +51,7 @@ async def put_artifact(request: web.Request) -> web.Response:
     kept = await deps.ledger.add_artifact(artifact, token)
     if kept is None:
         raise StaleAssignmentError("the attempt ended while the file was sent")
-    deps.feed.publish(attempt.job_id, same_state=True)
+    deps.feed.publish(attempt.job_id, may_rest=False)
     return answer(ArtifactStored(name=kept.name))
 
 

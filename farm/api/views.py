@@ -25,7 +25,7 @@ from farm.protocol.resources import (
     WindowView,
     WorkerView,
 )
-from farm.stores.records import Artifact, Attempt, Effect, Job, JobEvent
+from farm.stores.records import Artifact, Attempt, Effect, Job, JobEvent, JobRecord
 
 _MAX_NOTICES = 50
 
@@ -92,22 +92,16 @@ def job_view(job: Job, dispatcher: Dispatcher) -> JobView:
     return JobView(**job_members(job, dispatcher))
 
 
-def job_detail(
-    job: Job,
-    dispatcher: Dispatcher,
-    *,
-    attempts: Sequence[Attempt],
-    effects: Sequence[Effect],
-    events: Sequence[JobEvent],
-) -> JobDetail:
-    """Convert a job with its history."""
+def job_detail(record: JobRecord, events: Sequence[JobEvent], dispatcher: Dispatcher) -> JobDetail:
+    """Convert a job with its history; `events` are all of it."""
     return JobDetail(
-        **job_members(job, dispatcher),
+        **job_members(record.job, dispatcher),
         history=tuple(
-            attempt_view(a, [e for e in events if e.attempt_id == a.attempt_id]) for a in attempts
+            attempt_view(a, [e for e in events if e.attempt_id == a.attempt_id])
+            for a in record.attempts
         ),
-        effects=tuple(effect_view(effect) for effect in effects),
-        notices=notice_views(events, {a.attempt_id: a.number for a in attempts}),
+        effects=tuple(effect_view(effect) for effect in record.effects),
+        notices=notice_views(events, {a.attempt_id: a.number for a in record.attempts}),
     )
 
 

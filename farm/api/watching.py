@@ -11,7 +11,8 @@ SLICE_S = 1.0
 """A client that went away is noticed within this."""
 SAFETY_POLL_S = 5.0
 """The ledger is read again after this, should a change have been made without telling the feed."""
-_PAGE = 500
+PAGE = 500
+"""So many lines are read at a time."""
 
 
 def gone(request: web.BaseRequest) -> bool:
@@ -21,7 +22,7 @@ def gone(request: web.BaseRequest) -> bool:
 
 async def history(ledger: Ledger, job_id: str, after: int = 0) -> AsyncIterator[JobEvent]:
     """Yield what a job's history has now, after a number."""
-    while page := await ledger.events(job_id, after=after, limit=_PAGE):
+    while page := await ledger.events(job_id, after=after, limit=PAGE):
         for event in page:
             yield event
         after = page[-1].seq

@@ -157,7 +157,7 @@ class AttemptRunner:
                 await self._pause(job, error)
                 continue
             if attempt is not None:
-                self._feed.publish(job.job_id)
+                self._feed.publish(job.job_id, may_rest=False)
             return attempt
 
     async def _own(self, attempt_id: str) -> Attempt | None:

@@ -9,7 +9,7 @@ import structlog
 from farm.clock import Clock
 from farm.core.decide import Verdict
 from farm.core.eligibility import Reason
-from farm.core.job_states import AttemptState
+from farm.core.job_states import AttemptState, JobState
 from farm.core.model import Assignment, ClientId, Instant, TaskId, Token
 from farm.errors import NotFoundError, StoreUnavailableError
 from farm.jobs.attempts import AttemptRunner
@@ -28,6 +28,8 @@ from farm.stores.records import Attempt, Job
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
+_AT_ONCE = 4
+"""So many queued jobs are read at a time."""
 _SAFETY_S = 5.0
 """The longest the dispatcher goes without looking, should a wake be lost."""
 _STORE_PAUSE_S = 1.0
@@ -69,6 +71,12 @@ class JobDispatcher:
         self._clock = clock
         self._gone = gone
         self._stirred = asyncio.Event()
+        self._may_be_due = True
+        """Jobs may be queued that were not when the ledger was last read."""
+        self._blocked = False
+        """Jobs are queued that nobody could take."""
+        self._next_start: Instant | None = None
+        self._read_at = Instant(0.0)
         self._placing: set[str] = set()
         self._waiting: dict[str, Waiting] = {}
         """By match key: jobs that ask for the same wait for the same."""
@@ -88,6 +96,7 @@ class JobDispatcher:
 
     def wake(self) -> None:
         """See `Dispatcher.wake`."""
+        self._may_be_due = True
         self._stirred.set()
 
     def cancel(self, job_id: str) -> None:
@@ -218,6 +227,7 @@ class JobDispatcher:
                 await self._turn(group)
             except StoreUnavailableError as error:
                 log.warning("dispatch.skipped", reason=error.detail)
+                self._may_be_due = True
                 await asyncio.sleep(_STORE_PAUSE_S)
 
     async def _give_back(self, begun: Acquired | Creation) -> None:
@@ -232,32 +242,39 @@ class JobDispatcher:
         generation = self._registry.generation()
         now = self._clock()
         self._resting = {c: until for c, until in self._resting.items() if until > now}
-        blocked = await self._place_all(group)
-        moments = list(self._resting.values())
-        next_start = await self._ledger.next_start(now=now)
-        if next_start is not None:
-            moments.append(next_start)
-        timeout_s = min([_SAFETY_S, *(max(0.0, at - self._clock()) for at in moments)])
-        await self._wait(generation if blocked else None, timeout_s)
+        if self._may_be_due or self._blocked or now - self._read_at >= _SAFETY_S:
+            self._may_be_due, self._read_at = False, now
+            await self._place_all(group)
+        moments = [Instant(self._read_at + _SAFETY_S), *self._resting.values()]
+        if self._next_start is not None:
+            moments.append(self._next_start)
+        timeout_s = max(0.0, min(moments) - self._clock())
+        await self._wait(generation if self._blocked else None, timeout_s)
 
-    async def _place_all(self, group: asyncio.TaskGroup) -> bool:
-        """Place jobs until none is left that anybody can take; tell whether some had to stay."""
-        if self._closed_intake:
-            return False
+    async def _place_all(self, group: asyncio.TaskGroup) -> None:
+        """Place jobs until none is left that anybody can take."""
         keys: set[str] = set()
         missed: dict[str, JobSpec] = {}
-        while job := await self._ledger.next_queued(
-            now=self._clock(),
-            without_keys=frozenset(keys),
-            without_jobs=frozenset(self._placing),
-        ):
-            spec = self._missed.get(job.job_id) or JobSpec.model_validate(job.spec)
-            if not await self._place(group, job, spec):
-                keys.add(job.match_key)
-                missed[job.job_id] = spec
+        more = not self._closed_intake
+        while more:
+            due = await self._ledger.due(
+                now=self._clock(),
+                without_keys=frozenset(keys),
+                without_jobs=frozenset(self._placing),
+                limit=_AT_ONCE,
+            )
+            for job in due.jobs:
+                if job.match_key in keys:
+                    continue
+                spec = self._missed.get(job.job_id) or JobSpec.model_validate(job.spec)
+                if not await self._place(group, job, spec):
+                    keys.add(job.match_key)
+                    missed[job.job_id] = spec
+            self._next_start = due.next_start
+            more = len(due.jobs) == _AT_ONCE
         self._missed = missed
+        self._blocked = bool(keys)
         self._waiting = {key: why for key, why in self._waiting.items() if key in keys}
-        return bool(keys)
 
     async def _place(self, group: asyncio.TaskGroup, job: Job, spec: JobSpec) -> bool:
         request = request_for(job.job_id, job.namespace, spec)
@@ -274,6 +291,7 @@ class JobDispatcher:
 
     async def _carry(self, job: Job, spec: JobSpec, begun: Acquired | Creation) -> None:
         del self._unstarted[job.job_id]
+        ended = None
         try:
             outcome = await self._manager.complete(begun) if isinstance(begun, Creation) else begun
             if isinstance(outcome, NotAcquired):
@@ -281,15 +299,20 @@ class JobDispatcher:
                 if outcome.verdict.reason is Reason.CREATION_FAILED:
                     self._rest(outcome.verdict.clients)
                 return
-            await self._runner.run(job, spec, outcome.handle)
+            ended = await self._runner.run(job, spec, outcome.handle)
         except StoreUnavailableError as error:
             log.warning("dispatch.skipped", job_id=job.job_id, reason=error.detail)
         finally:
             self._placing.discard(job.job_id)
-            self.wake()
+            if ended is None or ended.state is JobState.QUEUED:
+                self._may_be_due = True
+            self._stirred.set()
 
     async def _wait(self, generation: int | None, timeout_s: float) -> None:
-        """Wait for a wake, for a change of the registry where `generation` is given, or time."""
+        """Wait for a wake, for a change of the registry where `generation` is given, or time.
+
+        When it was for time, the ledger is to be read: a job may be due, or a wake have been lost.
+        """
         try:
             async with asyncio.timeout(timeout_s):
                 if generation is None:
@@ -297,7 +320,7 @@ class JobDispatcher:
                 else:
                     await self._first_of(generation)
         except TimeoutError:
-            return
+            self._may_be_due = True
 
     async def _first_of(self, generation: int) -> None:
         try:

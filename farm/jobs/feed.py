@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 
 class Subscription:
-    """One watcher of one job, or only of the states it goes through."""
+    """One watcher of one job, or only of its coming to rest."""
 
-    def __init__(self, *, states_only: bool) -> None:
-        self.states_only = states_only
+    def __init__(self, *, rest_only: bool) -> None:
+        self.rest_only = rest_only
         self._generation = 0
         self._stirred = asyncio.Event()
 
@@ -50,16 +50,16 @@ class JobFeed:
         """The farm is stopping; watchers end."""
         return self._closed
 
-    def publish(self, job_id: str, *, same_state: bool = False) -> None:
-        """Something of this job has changed in the ledger; its state too, unless said otherwise."""
+    def publish(self, job_id: str, *, may_rest: bool = True) -> None:
+        """Something of this job has changed in the ledger; it may be at rest, unless said so."""
         for watcher in self._watchers.get(job_id, ()):
-            if not (same_state and watcher.states_only):
+            if may_rest or not watcher.rest_only:
                 watcher.stir()
 
     @contextmanager
-    def subscribe(self, job_id: str, *, states_only: bool = False) -> Iterator[Subscription]:
+    def subscribe(self, job_id: str, *, rest_only: bool = False) -> Iterator[Subscription]:
         """Watch a job for as long as the block lasts."""
-        watcher = Subscription(states_only=states_only)
+        watcher = Subscription(rest_only=rest_only)
         self._watchers.setdefault(job_id, set()).add(watcher)
         try:
             yield watcher

@@ -40,7 +40,7 @@ class Recorder:
             return wire.Stored(command_id=events.command_id, refused=True)
         attempt.stored = max(attempt.stored, last)
         attempt.follow(events.entries)
-        self._feed.publish(attempt.job_id, same_state=True)
+        self._feed.publish(attempt.job_id, may_rest=False)
         return wire.Stored(command_id=events.command_id, seq=last)
 
     def has_all_of(self, result: wire.Result) -> bool:

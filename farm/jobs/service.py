@@ -19,6 +19,9 @@ from farm.stores.records import Job, NewJob
 
 log = structlog.get_logger(__name__)
 
+_SMALL = 4096
+"""A job file of so many bytes is checked at once; a thread would take longer."""
+
 Decision = Literal["succeeded", "failed", "retry"]
 
 _DECIDED: Mapping[Decision, JobState] = {
@@ -53,8 +56,11 @@ class JobService:
             TooLargeError: If it is over the limit.
             ConflictError: If the idempotency key was used with another body.
         """
-        # A large file takes its time to check, and the agents' heartbeats must not wait for that.
-        spec = await asyncio.to_thread(parse, body, content_type=content_type, params=params)
+        if len(body) <= _SMALL:
+            spec = parse(body, content_type=content_type, params=params)
+        else:
+            # It takes its time to check, and the agents' heartbeats must not wait for that.
+            spec = await asyncio.to_thread(parse, body, content_type=content_type, params=params)
         key = _one_key(idempotency_key, spec.idempotency_key)
         # Where the key was written makes no other body of it.
         spec = spec.model_copy(update={"idempotency_key": key})

@@ -1,6 +1,6 @@
 """The rows of the ledger, as values. Times are seconds since the Unix epoch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +50,16 @@ class Job:
     finished_at: Instant | None
     item_count: int
     artifact_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """What waits in the queue at one moment."""
+
+    jobs: Sequence[Job]
+    """The oldest that may start, at most as many as were asked for."""
+    next_start: Instant | None
+    """When the next of those that may not start yet may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +167,17 @@ class Evidence:
     effect_done: str | None = None
     """The effect_id that has finished."""
     items: tuple[Item, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    """A job with what has happened to it."""
+
+    job: Job
+    attempts: Sequence[Attempt]
+    effects: Sequence[Effect]
+    events: Sequence[JobEvent]
+    """The first ones; `Ledger.events` has those after them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

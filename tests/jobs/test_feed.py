@@ -33,14 +33,14 @@ async def test_many_changes_wake_a_watcher_once() -> None:
         assert not await watcher.changed_since(watcher.generation(), within_s=0.01)
 
 
-async def test_who_watches_states_only_is_left_alone_by_everything_else() -> None:
+async def test_who_waits_for_rest_is_left_alone_by_everything_else() -> None:
     feed = JobFeed()
-    with feed.subscribe("a", states_only=True) as states, feed.subscribe("a") as everything:
-        feed.publish("a", same_state=True)
-        assert not await states.changed_since(0, within_s=0.01)
+    with feed.subscribe("a", rest_only=True) as rest, feed.subscribe("a") as everything:
+        feed.publish("a", may_rest=False)
+        assert not await rest.changed_since(0, within_s=0.01)
         assert await everything.changed_since(0, within_s=0)
         feed.publish("a")
-        assert await states.changed_since(0, within_s=0)
+        assert await rest.changed_since(0, within_s=0)
 
 
 async def test_nothing_is_kept_of_jobs_that_nobody_watches() -> None:

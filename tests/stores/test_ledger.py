@@ -35,8 +35,12 @@ async def next_id(
     keys: frozenset[str] = NONE,
     jobs: frozenset[str] = NONE,
 ) -> str | None:
-    job = await ledger.next_queued(now=now, without_keys=keys, without_jobs=jobs)
-    return None if job is None else job.job_id
+    due = await ledger.due(now=now, without_keys=keys, without_jobs=jobs, limit=1)
+    return due.jobs[0].job_id if due.jobs else None
+
+
+async def next_start(ledger: Ledger, *, now: Instant) -> Instant | None:
+    return (await ledger.due(now=now, without_keys=NONE, without_jobs=NONE, limit=1)).next_start
 
 
 class TestOpening:
@@ -195,24 +199,30 @@ class TestQueue:
         assert await next_id(ledger, keys=frozenset({"eu"}), jobs=frozenset({"j2"})) == "j3"
         assert await next_id(ledger, keys=frozenset({"eu", "us"})) is None
 
+    async def test_as_many_as_are_asked_for_are_due_oldest_first(self, ledger: Ledger) -> None:
+        for job_id in ("j1", "j2", "j3"):
+            await accepted(ledger, job_id)
+        due = await ledger.due(now=T0, without_keys=NONE, without_jobs=NONE, limit=2)
+        assert [job.job_id for job in due.jobs] == ["j1", "j2"]
+
     async def test_a_job_that_has_to_wait_is_not_next_before_its_time(self, ledger: Ledger) -> None:
         await running(ledger)
         await ledger.finish(finish(JobState.QUEUED, not_before=at(10)), now=at(1))
         assert await next_id(ledger, now=at(9.9)) is None
-        assert await ledger.next_start(now=at(9.9)) == at(10)
+        assert await next_start(ledger, now=at(9.9)) == at(10)
         assert await next_id(ledger, now=at(10)) == "j1"
-        assert await ledger.next_start(now=at(10)) is None
+        assert await next_start(ledger, now=at(10)) is None
 
     async def test_the_next_start_is_the_earliest_of_queued_jobs_only(self, ledger: Ledger) -> None:
         for n, wait in enumerate((30, 20, 10)):
             await running(ledger, f"j{n}", f"a{n}")
             await ledger.finish(finish(JobState.QUEUED, f"a{n}", not_before=at(wait)), now=at(1))
         await ledger.request_cancel(NS, "j2", now=at(2))
-        assert await ledger.next_start(now=at(2)) == at(20)
+        assert await next_start(ledger, now=at(2)) == at(20)
 
     async def test_nothing_is_next_in_an_empty_ledger(self, ledger: Ledger) -> None:
         assert await next_id(ledger) is None
-        assert await ledger.next_start(now=T0) is None
+        assert await next_start(ledger, now=T0) is None
 
 
 class TestStarting:

@@ -1,15 +1,14 @@
 """What an attempt says of itself: fenced by its token, each entry stored once and in order."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from farm.core.job_states import AttemptState
 from farm.core.model import Token
 from farm.stores.ledger import history, schema
-from farm.stores.ledger.rows import AnyRow, to_effect, to_item, to_json
-from farm.stores.records import Effect, Evidence, Item
+from farm.stores.ledger.rows import AnyRow, to_effect, to_json
+from farm.stores.records import Effect, Evidence
 
 _jobs, _attempts, _effects, _items = schema.jobs, schema.attempts, schema.effects, schema.items
 
@@ -66,35 +65,6 @@ _EFFECTS = (
     .order_by(_effects.c.id)
 )
 _EFFECTS_OF_ATTEMPT = _EFFECTS.where(_attempts.c.attempt_id == bindparam("attempt_id"))
-
-_SOURCES = (
-    select(
-        _attempts.c.id,
-        _attempts.c.attempt_id,
-        _attempts.c.number,
-        _attempts.c.state,
-        _attempts.c.item_count,
-    )
-    .join_from(_attempts, _jobs)
-    .where(_jobs.c.job_id == bindparam("job_id"))
-    .order_by(_attempts.c.number)
-)
-_BATCH = (
-    select(_items.c.id, _items.c.dataset, _items.c.position, _items.c.data)
-    .where(_items.c.attempt == bindparam("attempt"), _items.c.id > bindparam("after"))
-    .order_by(_items.c.id)
-    .limit(bindparam("most"))
-)
-_BATCH_OF_DATASET = _BATCH.where(_items.c.dataset == bindparam("dataset"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """An attempt whose items are to be read."""
-
-    row_id: int
-    attempt_id: str
-    number: int
 
 
 def fence(connection: Connection, attempt_id: str, token: Token) -> AnyRow | None:
@@ -206,29 +176,3 @@ def effects(connection: Connection, job_id: str, attempt_id: str | None) -> Sequ
     else:
         rows = connection.execute(_EFFECTS_OF_ATTEMPT, {"job_id": job_id, "attempt_id": attempt_id})
     return [to_effect(row) for row in rows]
-
-
-def sources(
-    connection: Connection, job_id: str, *, attempt: int | None, every: bool
-) -> Sequence[Source]:
-    """Choose the attempts whose items are meant, in order."""
-    rows = connection.execute(_SOURCES, {"job_id": job_id}).all()
-    if attempt is not None:
-        rows = [row for row in rows if row.number == attempt]
-    elif not every and rows:
-        succeeded = AttemptState.SUCCEEDED.value
-        rows = [max(rows, key=lambda row: (row.state == succeeded, row.item_count, row.number))]
-    return [Source(row_id=row.id, attempt_id=row.attempt_id, number=row.number) for row in rows]
-
-
-def batch(
-    connection: Connection, source: Source, *, dataset: str | None, after: int, most: int
-) -> tuple[Sequence[Item], int | None]:
-    """Read some items after a place; return them, and the place for more or None."""
-    place = {"attempt": source.row_id, "after": after, "most": most}
-    if dataset is None:
-        rows = connection.execute(_BATCH, place).all()
-    else:
-        rows = connection.execute(_BATCH_OF_DATASET, place | {"dataset": dataset}).all()
-    items = [to_item(source.attempt_id, source.number, row) for row in rows]
-    return items, rows[-1].id if len(rows) == most else None

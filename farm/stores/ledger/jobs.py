@@ -1,6 +1,7 @@
 """Jobs: accepted once, found again, cancelled, decided."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
@@ -9,7 +10,7 @@ from farm.core.model import Instant, Namespace
 from farm.errors import ConflictError, NotFoundError
 from farm.stores.ledger import history, schema
 from farm.stores.ledger.rows import AnyRow, to_job, to_json
-from farm.stores.records import Job, NewJob
+from farm.stores.records import Due, Job, NewJob
 
 _jobs = schema.jobs
 
@@ -133,27 +134,25 @@ def page(
     return [to_job(row) for row in rows]
 
 
-def next_queued(
-    connection: Connection,
-    *,
-    now: Instant,
-    without_keys: frozenset[str],
-    without_jobs: frozenset[str],
-) -> Job | None:
-    """Read the oldest job that may start."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Without:
+    """What is not asked for."""
+
+    keys: frozenset[str]
+    jobs: frozenset[str]
+
+
+def due(connection: Connection, now: Instant, without: Without, limit: int) -> Due:
+    """Read the oldest jobs that may start, and when the next of the others may."""
     query = select(_jobs).where(_jobs.c.state == JobState.QUEUED.value, _jobs.c.not_before <= now)
-    if without_keys:
-        query = query.where(_jobs.c.match_key.not_in(without_keys))
-    if without_jobs:
-        query = query.where(_jobs.c.job_id.not_in(without_jobs))
-    row = connection.execute(query.order_by(_jobs.c.number).limit(1)).one_or_none()
-    return None if row is None else to_job(row)
-
-
-def next_start(connection: Connection, now: Instant) -> Instant | None:
-    """Read when the next job that waits for its time may start."""
-    at: Instant | None = connection.execute(_NEXT_START, {"now": now}).scalar_one()
-    return at
+    if without.keys:
+        query = query.where(_jobs.c.match_key.not_in(without.keys))
+    if without.jobs:
+        query = query.where(_jobs.c.job_id.not_in(without.jobs))
+    rows = connection.execute(query.order_by(_jobs.c.number).limit(limit))
+    found = [to_job(row) for row in rows]
+    next_start = connection.execute(_NEXT_START, {"now": now}).scalar_one()
+    return Due(jobs=found, next_start=next_start)
 
 
 def counts(connection: Connection) -> Mapping[JobState, int]:

@@ -7,16 +7,18 @@ from sqlalchemy import Connection, update
 
 from farm.core.job_states import JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
-from farm.stores.ledger import attempts, evidence, files, history, jobs, schema, tokens
+from farm.stores.ledger import attempts, evidence, files, history, items, jobs, schema, tokens
 from farm.stores.records import (
     Artifact,
     Attempt,
+    Due,
     Effect,
     Evidence,
     Finish,
     Item,
     Job,
     JobEvent,
+    JobRecord,
     NewJob,
     TokenRecord,
 )
@@ -82,6 +84,10 @@ class SqlLedger:
         """Return one job."""
         return await self._db.read(lambda db: jobs.job(db, namespace, job_id))
 
+    async def record_of(self, namespace: Namespace, job_id: str, *, events: int) -> JobRecord:
+        """Return one job with its history."""
+        return await self._db.read(lambda db: _record_of(db, namespace, job_id, events))
+
     async def jobs(
         self, namespace: Namespace, *, state: JobState | None, before: str | None, limit: int
     ) -> Sequence[Job]:
@@ -90,19 +96,17 @@ class SqlLedger:
             lambda db: jobs.page(db, namespace, state=state, before=before, limit=limit)
         )
 
-    async def next_queued(
-        self, *, now: Instant, without_keys: frozenset[str], without_jobs: frozenset[str]
-    ) -> Job | None:
-        """Return the oldest job that may start."""
-        return await self._db.read(
-            lambda db: jobs.next_queued(
-                db, now=now, without_keys=without_keys, without_jobs=without_jobs
-            )
-        )
-
-    async def next_start(self, *, now: Instant) -> Instant | None:
-        """Return when the next waiting job may start."""
-        return await self._db.read(lambda db: jobs.next_start(db, now))
+    async def due(
+        self,
+        *,
+        now: Instant,
+        without_keys: frozenset[str],
+        without_jobs: frozenset[str],
+        limit: int,
+    ) -> Due:
+        """Return the oldest jobs that may start, and when the next one may."""
+        without = jobs.Without(keys=without_keys, jobs=without_jobs)
+        return await self._db.read(lambda db: jobs.due(db, now, without, limit))
 
     async def counts(self) -> Mapping[JobState, int]:
         """Count the jobs by state, with 0 for a state that none is in."""
@@ -200,16 +204,19 @@ class SqlLedger:
         attempt: int | None = None,
         every: bool = False,
         dataset: str | None = None,
+        namespace: Namespace | None = None,
     ) -> AsyncIterator[Item]:
         """Yield items in order, a bounded number in memory at a time."""
-        for source in await self._db.read(
-            lambda db: evidence.sources(db, job_id, attempt=attempt, every=every)
-        ):
-            place: int | None = 0
-            while place is not None:
-                batch, place = await self._db.read(_next_batch(source, dataset, place))
-                for item in batch:
-                    yield item
+        wanted = items.Wanted(
+            job_id=job_id, namespace=namespace, attempt=attempt, every=every, dataset=dataset
+        )
+        part = await self._db.read(lambda db: items.first(db, wanted, _ITEMS_AT_ONCE))
+        for item in part.items:
+            yield item
+        while part.more:
+            part = await self._db.read(_following(part))
+            for item in part.items:
+                yield item
 
     async def add_artifact(self, artifact: Artifact, token: Token) -> Artifact | None:
         """Add a file, under a name that is free."""
@@ -243,7 +250,14 @@ def _record(
     return evidence.record(connection, attempt_id, token, entries)
 
 
-def _next_batch(
-    source: evidence.Source, dataset: str | None, after: int
-) -> Callable[[Connection], tuple[Sequence[Item], int | None]]:
-    return lambda db: evidence.batch(db, source, dataset=dataset, after=after, most=_ITEMS_AT_ONCE)
+def _record_of(connection: Connection, namespace: Namespace, job_id: str, events: int) -> JobRecord:
+    return JobRecord(
+        job=jobs.job(connection, namespace, job_id),
+        attempts=attempts.of_job(connection, job_id),
+        effects=evidence.effects(connection, job_id, None),
+        events=history.after(connection, job_id, 0, events),
+    )
+
+
+def _following(part: items.Part) -> Callable[[Connection], items.Part]:
+    return lambda db: items.following(db, part, _ITEMS_AT_ONCE)

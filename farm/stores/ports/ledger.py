@@ -14,12 +14,14 @@ from farm.core.model import (
 from farm.stores.records import (
     Artifact,
     Attempt,
+    Due,
     Effect,
     Evidence,
     Finish,
     Item,
     Job,
     JobEvent,
+    JobRecord,
     NewJob,
     TokenRecord,
 )
@@ -48,20 +50,25 @@ class Ledger(Protocol):
         """Return one job. Raises NotFoundError, also for one of another namespace."""
         ...
 
+    async def record_of(self, namespace: Namespace, job_id: str, *, events: int) -> JobRecord:
+        """Return one job with its attempts, its effects and its first events. As `job` raises."""
+        ...
+
     async def jobs(
         self, namespace: Namespace, *, state: JobState | None, before: str | None, limit: int
     ) -> Sequence[Job]:
         """Return jobs, newest first; `before` is the job_id of the last one seen."""
         ...
 
-    async def next_queued(
-        self, *, now: Instant, without_keys: frozenset[str], without_jobs: frozenset[str]
-    ) -> Job | None:
-        """Return the oldest queued job that may start now, of a match key not named."""
-        ...
-
-    async def next_start(self, *, now: Instant) -> Instant | None:
-        """Return when the first queued job that has to wait may start."""
+    async def due(
+        self,
+        *,
+        now: Instant,
+        without_keys: frozenset[str],
+        without_jobs: frozenset[str],
+        limit: int,
+    ) -> Due:
+        """Return the oldest queued jobs that may start now, but for some match keys and jobs."""
         ...
 
     async def counts(self) -> Mapping[JobState, int]:
@@ -159,10 +166,14 @@ class Ledger(Protocol):
         attempt: int | None = None,
         every: bool = False,
         dataset: str | None = None,
+        namespace: Namespace | None = None,
     ) -> AsyncIterator[Item]:
         """Yield items in order: those of the attempt that counts, of one by number, or all.
 
         The one that counts is the succeeded attempt, else the latest with the most items.
+
+        Raises:
+            NotFoundError: If `namespace` is given and has no such job.
         """
         ...
 
