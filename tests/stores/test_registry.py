@@ -370,6 +370,30 @@ async def test_tabs_that_are_open_or_being_opened_count(registry: Registry) -> N
     assert await registry.reserve_tab(A, WindowId("W9"), now=T0) is Denial.GONE
 
 
+@pytest.mark.parametrize("kind", ["window", "tab"])
+async def test_nothing_is_reserved_on_an_agent_that_takes_nothing(
+    registry: Registry, kind: str
+) -> None:
+    async def reserve(client_id: ClientId = A, *, now: float = 0) -> int | Denial:
+        if kind == "tab":
+            return await registry.reserve_tab(client_id, W1, now=at(now))
+        return await registry.reserve_window(client_id, identity=None, now=at(now))
+
+    assert await reserve(ClientId("nobody")) is Denial.GONE
+    capacity = Capacity(max_concurrency=1, max_windows=3, max_tabs_per_window=3)
+    client = await registered(registry, hello(capacity=capacity))
+    await reported(registry, "T1", client=client)
+    assert await reserve(now=WINDOW_S + 0.1) is Denial.NOT_READY
+    assert await reserve(now=WINDOW_S) == client.epoch
+    assert await reserve() is Denial.FULL
+    await registered(registry, hello(capacity=Capacity(), link="link-2"))
+    assert await reserve() is Denial.FULL
+    await registry.unlink(A, LinkId("link-2"), now=T0)
+    assert await reserve() is Denial.NOT_READY
+    await registered(registry, hello(link="link-3", draining=True))
+    assert await reserve() is Denial.NOT_READY
+
+
 async def test_an_identity_gets_one_window_among_all_agents(registry: Registry) -> None:
     client = await registered(registry)
     await registered(registry, hello("b"), epoch="browser-b")
