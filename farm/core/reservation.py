@@ -6,7 +6,13 @@ checks these again.
 
 from enum import StrEnum
 
-from farm.core.eligibility import Reason, reject_client, reject_company, reject_context
+from farm.core.eligibility import (
+    Reason,
+    is_present,
+    reject_client,
+    reject_company,
+    reject_context,
+)
 from farm.core.model import Client, ClientType, ContextId, Instant, Request, WindowId
 from farm.core.sites import most_tabs, most_windows, tabs_in
 
@@ -93,7 +99,7 @@ def deny_flow(client: Client | None, *, now: Instant, window_s: float) -> Denial
 
 
 def _deny_slot(client: Client, *, now: Instant, window_s: float) -> Denial | None:
-    if client.link is None or client.draining or now - client.seen_at > window_s:
+    if client.draining or not is_present(client, now=now, window_s=window_s):
         return Denial.NOT_READY
     limit = client.capacity.max_concurrency
     if limit is None or client.used_slots() >= limit:

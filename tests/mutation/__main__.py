@@ -32,7 +32,7 @@ def fates(those: Sequence[Mutant], folder: Path) -> list[Fate]:
     for n in range(_AT_ONCE):
         trees.put(Tree(folder / f"{n}"))
     first = trees.get()
-    clocks_s = {s: 20 + 5 * first.time(s) for s in {suite_of(m.file) for m in those}}
+    clocks_s = {s: 15 + 3 * first.time(s) for s in {suite_of(m.file) for m in those}}
     trees.put(first)
 
     def try_out(mutant: Mutant) -> Fate:
@@ -74,9 +74,14 @@ def main() -> None:
     those = [m for m in all_mutants() if any(fnmatch(m.file, p) for p in patterns)]
     if not those:
         raise SystemExit("no mutants: no such files")
+    listed = equivalents()
+    if gone := stale(listed, all_mutants()):
+        raise SystemExit(
+            "\n".join(f"listed, but not there: {one.file}: {one.line}" for one in gone)
+        )
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         found = fates(those, Path(folder))
-    wrong = complaints(those, found, equivalents())
+    wrong = complaints(those, found, listed)
     print(*wrong, f"{len(those)} mutants, {len(wrong)} complaints", sep="\n")
     raise SystemExit(1 if wrong else 0)
 

@@ -655,6 +655,29 @@ async def test_a_window_held_alone_takes_nobody_else(registry: Registry) -> None
     assert isinstance(await registry.assign(other, A, t2, now=T0, timeout_s=TIMEOUT_S), Assignment)
 
 
+@pytest.mark.parametrize("left", [{"clean": False}, {"owner": Owner.USER}], ids=str)
+async def test_a_window_with_what_others_left_in_it_is_lent_alone_to_nobody(
+    registry: Registry, left: dict[str, Any]
+) -> None:
+    client = await registered(registry, hello(capacity=ROOMY))
+    await reported(registry, "T1", in_window("T2", window_id=W1, **left), client=client)
+    assert await registry.assign(request(), A, T1, now=T0, timeout_s=1) is Denial.TAKEN
+
+
+async def test_a_window_is_lent_alone_once_what_was_released_in_it_is_clean(
+    registry: Registry,
+) -> None:
+    client = await registered(registry, hello(capacity=ROOMY))
+    await reported(registry, *in_one_window("T1", "T2"), client=client)
+    t2 = ContextId("T2")
+    shared = await registry.assign(request(placement=REUSE), A, t2, now=T0, timeout_s=1)
+    assert isinstance(shared, Assignment)
+    await registry.release(A, t2, shared.token)
+    assert await registry.assign(request(), A, T1, now=T0, timeout_s=1) is Denial.TAKEN
+    await reported(registry, *in_one_window("T1", "T2"), client=client, number=2)
+    assert isinstance(await registry.assign(request(), A, T1, now=T0, timeout_s=1), Assignment)
+
+
 async def test_a_tab_that_is_being_opened_keeps_out_who_wants_its_window_alone(
     registry: Registry,
 ) -> None:
@@ -674,7 +697,8 @@ async def test_the_tab_reserved_for_who_wants_the_window_alone_is_no_company(
     await reported(registry, "T1", client=client, identity=SHOP)
     epoch = await registry.reserve_tab(A, W1, now=T0)
     assert not isinstance(epoch, Denial)
-    await reported(registry, "T1", "T2", client=client, identity=SHOP, number=2)
+    both = in_one_window("T1", "T2")
+    await reported(registry, *both, client=client, identity=SHOP, number=2)
     settled = await registry.settle_tab(
         request(identity=SHOP, placement=ALONE),
         A,
