@@ -1,13 +1,14 @@
 """That the mutation check finds what it should, and lists nothing that is no more."""
 
 import ast
+from pathlib import Path
 
 import pytest
 
 from tests.mutation.__main__ import all_mutants, complaints
 from tests.mutation.finding import mutants
 from tests.mutation.listed import Equivalent, equivalents, stale
-from tests.mutation.running import ROOT, SUITES, Fate, suite_of
+from tests.mutation.running import ROOT, SUITES, Fate, Tree, suite_of
 
 PYTHON = [
     ("a == b", ["a != b"]),
@@ -92,3 +93,13 @@ def test_a_survivor_not_listed_and_a_listed_one_that_is_none_are_complained_of()
     assert len(complaints([dead, alive, other], fates, [])) == 1
     for wrong in (listed("a == b", "a != b"), listed("e == f", "e != f"), listed("x", "y")):
         assert len(complaints([dead, alive, other], fates, [right, wrong])) == 1
+
+
+def test_a_mutant_is_killed_by_a_test_or_by_the_clock_and_leaves_the_tree_as_it_was(
+    tmp_path: Path,
+) -> None:
+    tree = Tree(tmp_path)
+    mutant = next(m for m in all_mutants() if m.file == "farm/core/job_states.py")
+    assert tree.try_out(mutant, clock_s=60) is Fate.KILLED
+    assert tree.try_out(mutant, clock_s=0) is Fate.TIMED_OUT
+    assert (tmp_path / mutant.file).read_text() == (ROOT / mutant.file).read_text()
