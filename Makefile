@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest
 # `make demo HEADED=1` shows the browser.
 HEADED ?=
 
-.PHONY: help demo test check bench format lock clean browser system
+.PHONY: help demo test check mutants bench format lock clean browser system
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ check: $(INSTALLED) ## Format, lint, types, imports, and the quick tests
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(PYTEST) -q -m "not browser and not slow and not images"
+
+mutants: $(INSTALLED) ## Turn each comparison of the rules round: a test must fail for each
+	@$(BIN)/python -m tests.mutation
 
 bench: browser ## Measure the farm against bare Playwright; writes build/bench.json
 	@$(BIN)/python -m tests.benchmarks

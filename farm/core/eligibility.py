@@ -69,9 +69,13 @@ def meets(requirements: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
 ClientCheck = Callable[[Request, Client, Instant, float], Reason | None]
 
 
+def is_present(client: Client, *, now: Instant, window_s: float) -> bool:
+    """Tell whether a client is on a link and was heard of in the last `window_s` seconds (P2)."""
+    return client.link is not None and now - client.seen_at <= window_s
+
+
 def _is_present(request: Request, client: Client, now: Instant, window_s: float) -> Reason | None:
-    present = client.link is not None and now - client.seen_at <= window_s
-    return None if present else Reason.ABSENT
+    return None if is_present(client, now=now, window_s=window_s) else Reason.ABSENT
 
 
 def _is_of_namespace(

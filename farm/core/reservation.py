@@ -6,7 +6,13 @@ checks these again.
 
 from enum import StrEnum
 
-from farm.core.eligibility import Reason, reject_client, reject_company, reject_context
+from farm.core.eligibility import (
+    Reason,
+    is_present,
+    reject_client,
+    reject_company,
+    reject_context,
+)
 from farm.core.model import Client, ClientType, ContextId, Instant, Request, WindowId
 from farm.core.sites import most_tabs, most_windows, tabs_in
 
@@ -48,9 +54,10 @@ def deny_window(
 
     A request may ask for fewer than were negotiated.
     """
-    denial = _deny_slot(client, now=now, window_s=window_s)
-    if denial is not None or client is None:
-        return denial or Denial.GONE
+    if client is None:
+        return Denial.GONE
+    if denial := _deny_slot(client, now=now, window_s=window_s):
+        return denial
     if len(client.windows) + client.opening_windows >= most_windows(request, client):
         return Denial.FULL
     return None
@@ -65,9 +72,10 @@ def deny_tab(
     request: Request | None = None,
 ) -> Denial | None:
     """Say why no further tab can be reserved in the window, or None if one can (P5)."""
-    denial = _deny_slot(client, now=now, window_s=window_s)
-    if denial is not None or client is None:
-        return denial or Denial.GONE
+    if client is None:
+        return Denial.GONE
+    if denial := _deny_slot(client, now=now, window_s=window_s):
+        return denial
     if window_id not in client.windows:
         return Denial.GONE
     if tabs_in(client, window_id) >= most_tabs(request, client):
@@ -79,9 +87,10 @@ def deny_tab(
 
 def deny_flow(client: Client | None, *, now: Instant, window_s: float) -> Denial | None:
     """Say why no further console flow can be reserved, or None if one can (P5)."""
-    denial = _deny_slot(client, now=now, window_s=window_s)
-    if denial is not None or client is None:
-        return denial or Denial.GONE
+    if client is None:
+        return Denial.GONE
+    if denial := _deny_slot(client, now=now, window_s=window_s):
+        return denial
     if client.client_type is not ClientType.CONSOLE:
         return Denial.NOT_READY
     if len(client.contexts) + client.opening_flows >= client.capacity.max_flows:
@@ -89,10 +98,8 @@ def deny_flow(client: Client | None, *, now: Instant, window_s: float) -> Denial
     return None
 
 
-def _deny_slot(client: Client | None, *, now: Instant, window_s: float) -> Denial | None:
-    if client is None:
-        return Denial.GONE
-    if client.link is None or client.draining or now - client.seen_at > window_s:
+def _deny_slot(client: Client, *, now: Instant, window_s: float) -> Denial | None:
+    if client.draining or not is_present(client, now=now, window_s=window_s):
         return Denial.NOT_READY
     limit = client.capacity.max_concurrency
     if limit is None or client.used_slots() >= limit:

@@ -1,9 +1,10 @@
 """Every client yields something or has a reason; what it yields satisfies every hard condition."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from farm.core import decide
@@ -56,14 +57,19 @@ def _assignment(client_id: str, context_id: str) -> Assignment:
     )
 
 
+def mostly(usual: Any, *others: Any) -> st.SearchStrategy[Any]:
+    """Of many conditions, each is met so often that all are together now and then."""
+    return st.sampled_from([*[usual] * 8, *others])
+
+
 @st.composite
 def clients(draw: st.DrawFn, client_id: str) -> Client:
     windows = {
         WindowId(f"W{n}"): Window(
             window_id=WindowId(f"W{n}"),
             identity=draw(st.sampled_from([None, "shop"])),
-            profile=draw(st.sampled_from(["", "wide"])),
-            owner=draw(st.sampled_from(Owner)),
+            profile=draw(mostly("", "wide")),
+            owner=draw(mostly(*Owner)),
         )
         for n in range(draw(st.integers(0, 2)))
     }
@@ -71,33 +77,33 @@ def clients(draw: st.DrawFn, client_id: str) -> Client:
         ContextId(f"T{n}"): Context(
             context_id=ContextId(f"T{n}"),
             window_id=draw(st.sampled_from([None, *windows])),
-            owner=draw(st.sampled_from(Owner)),
-            state=draw(st.sampled_from(ContextState)),
-            clean=draw(st.booleans()),
+            owner=draw(mostly(*Owner)),
+            state=draw(mostly(ContextState.IDLE, *ContextState)),
+            clean=draw(mostly(True, False)),
         )
         for n in range(draw(st.integers(0, 3)))
     }
-    held = draw(st.sets(st.sampled_from([*contexts]))) if contexts else set()
+    held = [context_id for context_id in contexts if draw(mostly(False, True))]
     return Client(
         client_id=ClientId(client_id),
-        client_type=draw(st.sampled_from(ClientType)),
-        link=draw(st.sampled_from([None, LinkId("l")])),
+        client_type=draw(mostly(*ClientType)),
+        link=draw(mostly(LinkId("l"), None)),
         epoch=1,
         instance="i",
-        namespaces=tuple(Namespace(n) for n in draw(st.sets(names))),
+        namespaces=tuple(Namespace(n) for n in draw(mostly("ab", "a", "b", ""))),
         metadata=draw(st.dictionaries(names, json_leaves)),
         capacity=Capacity(
-            max_concurrency=draw(st.sampled_from([None, 1, 2, 4])),
+            max_concurrency=draw(mostly(4, 1, 2, None)),
             max_windows=draw(st.integers(1, 3)),
             max_tabs_per_window=draw(st.integers(1, 3)),
         ),
-        seen_at=Instant(NOW - draw(st.sampled_from([0.0, WINDOW_S, WINDOW_S + 0.1]))),
-        draining=draw(st.booleans()),
+        seen_at=Instant(NOW - draw(mostly(0.0, WINDOW_S, WINDOW_S + 0.1))),
+        draining=draw(mostly(False, True)),
         windows=windows,
         contexts=contexts,
         assignments={c: _assignment(client_id, c) for c in held},
-        opening_windows=draw(st.integers(0, 1)),
-        opening_identities=draw(st.sampled_from([{}, {"shop": 1}])),
+        opening_windows=draw(mostly(0, 1)),
+        opening_identities=draw(mostly({}, {"shop": 1})),
     )
 
 
@@ -110,12 +116,12 @@ requests = st.builds(
     Request,
     namespace=names.map(Namespace),
     task_id=st.just(TaskId("t")),
-    client_type=st.sampled_from([None, ClientType.BROWSER, ClientType.CONSOLE]),
-    requirements=st.dictionaries(names, json_leaves, max_size=1),
+    client_type=mostly(None, ClientType.BROWSER, ClientType.CONSOLE),
+    requirements=st.just({}) | st.dictionaries(names, json_leaves, max_size=1),
     affinity_client_id=st.sampled_from([None, ClientId("c2")]),
     identity=st.sampled_from([None, "shop"]),
-    profile=st.sampled_from(["", "wide"]),
-    auto_provision=st.booleans(),
+    profile=mostly("", "wide"),
+    auto_provision=mostly(True, False),
 )
 
 
@@ -141,6 +147,19 @@ def request(**changes: Any) -> Request:
 
 def snapshot(*those: Client) -> Snapshot:
     return Snapshot(taken_at=NOW, clients=those, presence_window_s=WINDOW_S)
+
+
+@pytest.mark.parametrize(
+    "yields",
+    [
+        lambda *those: len({c.client_id for c in decide.candidates(*those)}) == 2,
+        lambda *those: any(s.need is Need.TAB for s in decide.sites(*those)),
+        lambda *those: any(s.need is Need.WINDOW for s in decide.sites(*those)),
+    ],
+)
+def test_the_properties_below_are_not_about_nothing(yields: Callable[..., bool]) -> None:
+    how = settings(database=None, phases=[Phase.generate], max_examples=1000)
+    find(st.tuples(requests, snapshots), lambda those: yields(*those), settings=how)
 
 
 @given(request=requests, snapshot=snapshots)
@@ -312,6 +331,34 @@ def test_of_two_sites_the_emptier_comes_first() -> None:
     free = client(client_id=ClientId("b"))
     found = decide.sites(request(auto_provision=True), snapshot(busy, free))
     assert [site.client_id for site in found] == ["b", "a"]
+
+
+def test_of_two_agents_of_different_size_the_one_with_the_greater_part_free_comes_first() -> None:
+    small = client(client_id=ClientId("a"), opening_tabs={WindowId("W"): 1})
+    great = client(
+        client_id=ClientId("b"),
+        capacity=Capacity(max_concurrency=8),
+        opening_tabs={WindowId("W"): 2},
+    )
+    found = decide.sites(request(auto_provision=True), snapshot(small, great))
+    assert [site.client_id for site in found] == ["b", "a"]
+
+
+def test_the_affinity_client_is_first_to_be_lent_from_and_first_to_be_created_on() -> None:
+    idle = {ContextId("T"): Context(context_id=ContextId("T"))}
+    those = [client(client_id=ClientId(name), contexts=idle) for name in "abc"]
+    asked = request(affinity_client_id=ClientId("b"), auto_provision=True)
+    for found in (
+        list(decide.each_candidate(asked, snapshot(*those))),
+        decide.candidates(asked, snapshot(*those)),
+        decide.sites(asked, snapshot(*those)),
+    ):
+        assert [one.client_id for one in found] == ["b", "a", "c"]
+
+
+def test_an_agent_is_present_up_to_the_end_of_its_window() -> None:
+    last = client(seen_at=Instant(NOW - WINDOW_S))
+    assert reject_client(request(), last, now=NOW, window_s=WINDOW_S) is None
 
 
 def test_to_find_the_first_candidate_the_clients_after_it_are_not_looked_at() -> None:

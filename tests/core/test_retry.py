@@ -1,5 +1,7 @@
 """No effect twice (P12), no attempt counted that never began (P13)."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,6 +115,15 @@ def test_a_loss_before_the_beginning_is_free_until_there_have_been_too_many() ->
         states.append(following.state)
     assert counts == [False, False, False, True]
     assert states == [JobState.QUEUED] * 3 + [JobState.FAILED]
+
+
+def test_a_job_is_tried_as_often_as_it_may_and_no_more() -> None:
+    budgets = [replace(TWO, attempts=attempts) for attempts in range(3)]
+    assert [after(FAILED, [], budget, Doubt.HOLD).why for budget in budgets] == [
+        "retry",
+        "attempts_exhausted",
+        "attempts_exhausted",
+    ]
 
 
 @given(st.text(max_size=8), st.integers(1, 200))

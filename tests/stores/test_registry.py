@@ -370,6 +370,30 @@ async def test_tabs_that_are_open_or_being_opened_count(registry: Registry) -> N
     assert await registry.reserve_tab(A, WindowId("W9"), now=T0) is Denial.GONE
 
 
+@pytest.mark.parametrize("kind", ["window", "tab"])
+async def test_nothing_is_reserved_on_an_agent_that_takes_nothing(
+    registry: Registry, kind: str
+) -> None:
+    async def reserve(client_id: ClientId = A, *, now: float = 0) -> int | Denial:
+        if kind == "tab":
+            return await registry.reserve_tab(client_id, W1, now=at(now))
+        return await registry.reserve_window(client_id, identity=None, now=at(now))
+
+    assert await reserve(ClientId("nobody")) is Denial.GONE
+    capacity = Capacity(max_concurrency=1, max_windows=3, max_tabs_per_window=3)
+    client = await registered(registry, hello(capacity=capacity))
+    await reported(registry, "T1", client=client)
+    assert await reserve(now=WINDOW_S + 0.1) is Denial.NOT_READY
+    assert await reserve(now=WINDOW_S) == client.epoch
+    assert await reserve() is Denial.FULL
+    await registered(registry, hello(capacity=Capacity(), link="link-2"))
+    assert await reserve() is Denial.FULL
+    await registry.unlink(A, LinkId("link-2"), now=T0)
+    assert await reserve() is Denial.NOT_READY
+    await registered(registry, hello(link="link-3", draining=True))
+    assert await reserve() is Denial.NOT_READY
+
+
 async def test_an_identity_gets_one_window_among_all_agents(registry: Registry) -> None:
     client = await registered(registry)
     await registered(registry, hello("b"), epoch="browser-b")
@@ -631,6 +655,29 @@ async def test_a_window_held_alone_takes_nobody_else(registry: Registry) -> None
     assert isinstance(await registry.assign(other, A, t2, now=T0, timeout_s=TIMEOUT_S), Assignment)
 
 
+@pytest.mark.parametrize("left", [{"clean": False}, {"owner": Owner.USER}], ids=str)
+async def test_a_window_with_what_others_left_in_it_is_lent_alone_to_nobody(
+    registry: Registry, left: dict[str, Any]
+) -> None:
+    client = await registered(registry, hello(capacity=ROOMY))
+    await reported(registry, "T1", in_window("T2", window_id=W1, **left), client=client)
+    assert await registry.assign(request(), A, T1, now=T0, timeout_s=1) is Denial.TAKEN
+
+
+async def test_a_window_is_lent_alone_once_what_was_released_in_it_is_clean(
+    registry: Registry,
+) -> None:
+    client = await registered(registry, hello(capacity=ROOMY))
+    await reported(registry, *in_one_window("T1", "T2"), client=client)
+    t2 = ContextId("T2")
+    shared = await registry.assign(request(placement=REUSE), A, t2, now=T0, timeout_s=1)
+    assert isinstance(shared, Assignment)
+    await registry.release(A, t2, shared.token)
+    assert await registry.assign(request(), A, T1, now=T0, timeout_s=1) is Denial.TAKEN
+    await reported(registry, *in_one_window("T1", "T2"), client=client, number=2)
+    assert isinstance(await registry.assign(request(), A, T1, now=T0, timeout_s=1), Assignment)
+
+
 async def test_a_tab_that_is_being_opened_keeps_out_who_wants_its_window_alone(
     registry: Registry,
 ) -> None:
@@ -650,7 +697,8 @@ async def test_the_tab_reserved_for_who_wants_the_window_alone_is_no_company(
     await reported(registry, "T1", client=client, identity=SHOP)
     epoch = await registry.reserve_tab(A, W1, now=T0)
     assert not isinstance(epoch, Denial)
-    await reported(registry, "T1", "T2", client=client, identity=SHOP, number=2)
+    both = in_one_window("T1", "T2")
+    await reported(registry, *both, client=client, identity=SHOP, number=2)
     settled = await registry.settle_tab(
         request(identity=SHOP, placement=ALONE),
         A,

@@ -25,8 +25,10 @@ from tests.stores.pool import (
     NS,
     T0,
     TIMEOUT_S,
+    WINDOW_S,
     A,
     assigned,
+    at,
     hello,
     only,
     registered,
@@ -154,6 +156,14 @@ async def test_flows_are_reserved_within_their_limit_and_given_back(registry: An
     assert await registry.reserve_flow(A, now=T0) is Denial.FULL
     await registry.cancel_flow(A, epoch=client.epoch)
     assert await registry.reserve_flow(A, now=T0) == client.epoch
+
+
+async def test_no_flow_is_reserved_where_no_slot_is_free_or_nobody_is_heard(registry: Any) -> None:
+    one = Capacity(max_concurrency=1, max_flows=9)
+    client = await registered(registry, hello(client_type=ClientType.CONSOLE, capacity=one))
+    assert await registry.reserve_flow(A, now=at(WINDOW_S + 0.1)) is Denial.NOT_READY
+    assert await registry.reserve_flow(A, now=at(WINDOW_S)) == client.epoch
+    assert await registry.reserve_flow(A, now=T0) is Denial.FULL
 
 
 async def test_a_flow_settles_once_it_is_reported_and_counts_once(registry: Any) -> None:
