@@ -7,7 +7,6 @@ Likewise a context's record holds what the core compares of its window, as one t
 """
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -37,6 +36,8 @@ from farm.core.reservation import Denial
 _TAB = "tab:"
 WINDOWS = "windows"
 """The field that counts windows being created."""
+FLOWS = "flows"
+"""The field that counts flows being created."""
 
 
 def _json(value: object) -> str:
@@ -94,44 +95,65 @@ def metadata_fields(client: Client) -> list[str | int]:
     return _flat({key: canonical(value) for key, value in client.metadata.items()})
 
 
-def window_fields(windows: Sequence[Window], contexts: Sequence[Context]) -> list[str | int]:
-    """Return ids and records of reported windows."""
-    tabs = Counter(context.window_id for context in contexts)
-    return _flat(
+def report_parts(windows: Sequence[Window], contexts: Sequence[Context]) -> list[list[str | int]]:
+    """Return what report.lua keeps of a report, a list a part and in its order."""
+    tabs: dict[WindowId, list[Context]] = {}
+    for context in contexts:
+        if context.window_id is not None:
+            tabs.setdefault(context.window_id, []).append(context)
+    places = {window.window_id: place(window.identity, window.profile) for window in windows}
+    placed = [(context, _place_of(context, places)) for context in contexts]
+    idle = [(context, where) for context, where in placed if _is_idle(context)]
+    return [
+        _flat(
+            {one.window_id: _window_text(one, len(tabs.get(one.window_id, ()))) for one in windows}
+        ),
+        _flat({context.context_id: context_text(context, where) for context, where in placed}),
+        _flat({window_id: _tabs_text(those) for window_id, those in tabs.items()}),
+        sorted({where for _, where in idle}),
+        sorted({one.identity for one in windows if one.identity is not None}),
+        [part for context, where in idle for part in (0, f"{where}\0{context.context_id}")],
+    ]
+
+
+def _is_idle(context: Context) -> bool:
+    ready = context.state in (ContextState.ACTIVE, ContextState.IDLE)
+    return ready and context.owner is Owner.WORKER and context.clean
+
+
+def _place_of(context: Context, places: Mapping[WindowId, str]) -> str:
+    nowhere = place(None, "")
+    return nowhere if context.window_id is None else places.get(context.window_id, nowhere)
+
+
+def _window_text(window: Window, tabs: int) -> str:
+    return _json(
         {
-            window.window_id: _json(
-                {
-                    "window_id": window.window_id,
-                    "identity": window.identity,
-                    "profile": window.profile,
-                    "owner": window.owner,
-                    "tabs": tabs[window.window_id],
-                }
-            )
-            for window in windows
+            "window_id": window.window_id,
+            "identity": window.identity,
+            "profile": window.profile,
+            "owner": window.owner,
+            "tabs": tabs,
         }
     )
 
 
-def context_fields(windows: Iterable[Window], contexts: Sequence[Context]) -> list[str | int]:
-    """Return ids and records of reported contexts."""
-    places = {window.window_id: place(window.identity, window.profile) for window in windows}
-    nowhere = place(None, "")
-    return _flat(
+def _tabs_text(contexts: Sequence[Context]) -> str:
+    """Return what `reject_company` looks at of the tabs of one window."""
+    strange = any(c.owner is not Owner.WORKER or not c.clean for c in contexts)
+    return _json({"ids": [context.context_id for context in contexts], "strange": strange})
+
+
+def context_text(context: Context, where: str) -> str:
+    """Return the record of a context in a place."""
+    return _json(
         {
-            context.context_id: _json(
-                {
-                    "context_id": context.context_id,
-                    "window_id": context.window_id,
-                    "owner": context.owner,
-                    "state": context.state,
-                    "clean": context.clean,
-                    "place": nowhere
-                    if context.window_id is None
-                    else places.get(context.window_id, nowhere),
-                }
-            )
-            for context in contexts
+            "context_id": context.context_id,
+            "window_id": context.window_id,
+            "owner": context.owner,
+            "state": context.state,
+            "clean": context.clean,
+            "place": where,
         }
     )
 
@@ -195,15 +217,29 @@ def assigned(
     now: Instant,
     timeout_s: float,
 ) -> Assignment | Denial:
-    """Return what a script that takes a context has answered."""
+    """Return what a script that takes this context has answered."""
     if reply[0] != "ok":
         return Denial(reply[0])
     _, epoch, token = reply
+    return assignment(request, client_id, context_id, epoch, token, now=now, timeout_s=timeout_s)
+
+
+def assignment(
+    request: Request,
+    client_id: str,
+    context_id: str,
+    epoch: str,
+    token: str,
+    *,
+    now: Instant,
+    timeout_s: float,
+) -> Assignment:
+    """Return the assignment that rules.lua `hold` has made."""
     return Assignment(
         namespace=request.namespace,
-        client_id=client_id,
+        client_id=ClientId(client_id),
         epoch=int(epoch),
-        context_id=context_id,
+        context_id=ContextId(context_id),
         task_id=request.task_id,
         token=token_from(token),
         since=now,
@@ -240,6 +276,7 @@ def client_from(parts: Sequence[Any]) -> Client:
         contexts={one.context_id: one for one in _contexts_from(contexts, frozenset(dirty))},
         assignments={one.context_id: one for one in map(assignment_from, held)},
         opening_windows=counts.pop(WINDOWS, 0),
+        opening_flows=counts.pop(FLOWS, 0),
         opening_tabs={WindowId(field.removeprefix(_TAB)): n for field, n in counts.items()},
         opening_identities={identity: int(count) for identity, count in pairs(identities)},
     )

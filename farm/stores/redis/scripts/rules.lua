@@ -1,15 +1,5 @@
--- Restates farm/core/model.py `used_slots`, eligibility.py CLIENT_CHECKS and CONTEXT_CHECKS, and
--- reservation.py `deny_*`. Equality of JSON values is of their canonical texts, made by the caller.
-
-local function used_slots(id)
-  local used = redis.call('HLEN', key('assignments', id))
-  for _, count in ipairs(redis.call('HVALS', key('opening', id))) do used = used + count end
-  return used
-end
-
-local function is_present(client, now, window_s)
-  return client.link and now - client.seen_at <= tonumber(window_s)
-end
+-- Restates farm/core/eligibility.py CLIENT_CHECKS and CONTEXT_CHECKS, and reservation.py `deny_*`.
+-- Equality of JSON values is of their canonical texts, made by the caller.
 
 local function is_of_namespace(client, namespace)
   for _, one in ipairs(cjson.decode(client.namespaces)) do
@@ -46,38 +36,43 @@ end
 -- Restates eligibility.py `reject_company`. `reserved` tabs of the window are the request's own.
 local function deny_company(id, window_id, request, besides, reserved)
   local shared = tonumber(redis.call('HGET', key('opening', id), 'tab:' .. window_id) or 0) > reserved
-  for _, text in ipairs(redis.call('HVALS', key('contexts', id))) do
-    local other = cjson.decode(text)
-    if other.window_id == window_id and other.context_id ~= besides then
-      local held = redis.call('HGET', key('assignments', id), other.context_id)
+  local text = redis.call('HGET', key('tabs', id), window_id)
+  local tabs = text and cjson.decode(text) or {ids = {}}
+  shared = shared or tabs.strange
+  for _, tab in ipairs(tabs.ids) do
+    if tab ~= besides then
+      local held = redis.call('HGET', key('assignments', id), tab)
       if held and cjson.decode(held).dedicated then return 'taken' end
-      shared = shared or held or other.owner ~= 'worker' or not other.clean
-        or redis.call('SISMEMBER', key('dirty', id), other.context_id) == 1
+      shared = shared or held or redis.call('SISMEMBER', key('dirty', id), tab) == 1
     end
   end
   if request.dedicated and shared then return 'taken' end
 end
 
-local function deny_context(id, context_id, context, request)
+-- `given_back` tabs of `kind` were reserved for the request.
+local function deny_context(id, context_id, context, request, given_back, kind)
   if context.owner ~= 'worker'
     or not is_in_window(context, request)
     or context.place ~= request.place
     or (context.state ~= 'active' and context.state ~= 'idle')
     or not context.clean
     or redis.call('SISMEMBER', key('dirty', id), context_id) == 1 then return 'not_ready' end
+  if context.window_id == cjson.null then return end
+  local own = kind == 'tab:' .. context.window_id and given_back or 0
+  return deny_company(id, context.window_id, request, context_id, own)
 end
 
--- `given_back` tabs of `kind` were reserved for the request.
 local function deny_assign(id, client, context_id, request, now, window_s, given_back, kind)
   local context = client and redis.call('HGET', key('contexts', id), context_id)
   if not context then return 'gone' end
   if redis.call('HEXISTS', key('assignments', id), context_id) == 1 then return 'taken' end
-  context = cjson.decode(context)
-  local denial = deny_client(id, client, request, now, window_s, given_back)
-    or deny_context(id, context_id, context, request)
-  if denial or context.window_id == cjson.null then return denial end
-  local own = kind == 'tab:' .. context.window_id and given_back or 0
-  return deny_company(id, context.window_id, request, context_id, own)
+  return deny_client(id, client, request, now, window_s, given_back)
+    or deny_context(id, context_id, cjson.decode(context), request, given_back, kind)
+end
+
+-- The negotiated number, or the lower one that a request asks to be kept to.
+local function within(negotiated, asked)
+  return asked and asked ~= '' and math.min(negotiated, tonumber(asked)) or negotiated
 end
 
 local function deny_slot(id, client, now, window_s)
@@ -86,12 +81,13 @@ local function deny_slot(id, client, now, window_s)
   if not client.max_concurrency or used_slots(id) >= client.max_concurrency then return 'full' end
 end
 
--- Assigns a context that has not been denied. Times are texts, as Python wrote them.
+-- Assigns a context that has not been denied, so is in the request's place. Times are texts, as Python wrote them.
 local function hold(id, client, context_id, request, now, expires_at)
   local token = next_token(id)
   put_assignment({namespace = request.namespace, client_id = id, epoch = client.epoch,
                   context_id = context_id, task_id = request.task_id, token = token, since = now,
                   renewed_at = now, expires_at = expires_at, dedicated = request.dedicated})
-  touch(id)
+  redis.call('ZREM', key('idle', id), idle(request.place, context_id))
+  changed(id)
   return client.epoch, token
 end
