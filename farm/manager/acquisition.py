@@ -54,6 +54,7 @@ class Acquisition:
         self._owner = owner
         self._name = name
         self._clock = clock
+        self._first = registry.assign_first if isinstance(registry, FirstFit) else None
         turns = registry.next_turn if isinstance(registry, TurnKeeper) else None
         self._chooser = Chooser(registry, turns)
 
@@ -94,12 +95,11 @@ class Acquisition:
 
     async def _first_fit(self, wish: Wish) -> Assignment | None:
         """Let the store choose, where nobody else has a say in that."""
-        if wish.strategy is not None or self._presence is not None:
+        if self._first is None or wish.strategy is not None or self._presence is not None:
             return None
-        if wish.request.mode in MUST_CREATE or not isinstance(self._registry, FirstFit):
+        if wish.request.mode in MUST_CREATE:
             return None
-        now, timeout_s = self._clock(), wish.timeout_s
-        return await self._registry.assign_first(wish.request, now=now, timeout_s=timeout_s)
+        return await self._first(wish.request, now=self._clock(), timeout_s=wish.timeout_s)
 
     async def _reserve(
         self, wish: Wish, snapshot: Snapshot, means: Means, now: Instant

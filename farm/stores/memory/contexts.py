@@ -11,6 +11,7 @@ from farm.core.model import (
     ClientId,
     Context,
     ContextId,
+    Contexts,
     Instant,
     LinkId,
     Namespace,
@@ -201,5 +202,5 @@ def _released(client: Client, ended: Sequence[Assignment]) -> Client:
     return replace(
         client,
         assignments={k: a for k, a in client.assignments.items() if k not in keys},
-        contexts={**client.contexts, **dirty},
+        contexts=Contexts.of(client.contexts).but(dirty),
     )

@@ -79,7 +79,7 @@ class Ready:
             (client_type, namespace, place)
             for place, contexts in self._idle[client.client_id].items()
             if contexts
-            for namespace in client.namespaces
+            for namespace in dict.fromkeys(client.namespaces)
             for client_type in (None, client.client_type)
         ]
         for kind in kinds:

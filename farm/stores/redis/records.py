@@ -40,9 +40,8 @@ FLOWS = "flows"
 """The field that counts flows being created."""
 
 
-def _json(value: object) -> str:
-    # Lua's decoder refuses the escape of half a surrogate pair, but passes its bytes on.
-    return json.dumps(value, ensure_ascii=False)
+# Lua's decoder refuses the escape of half a surrogate pair, but passes its bytes on.
+_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def tab_field(window_id: WindowId) -> str:

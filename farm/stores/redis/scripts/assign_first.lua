@@ -3,9 +3,15 @@
 -- says 'no' where none was in that.
 -- ARGV: request, now, presence window, expiry, 'spread' or 'pack', affinity client if there is one.
 -- Taking wakes nobody.
-local CLIENTS, CONTEXTS = 32, 64
+local CLIENTS, CONTEXTS, FEW = 32, 64, 4 -- and how many of either are read at once
 local request, now, window_s = cjson.decode(ARGV[2]), ARGV[3], ARGV[4]
 local name = ready(request.client_type or '', request.namespace, request.place)
+
+-- Of this place it has nothing idle.
+local function drop(id)
+  redis.call('ZREM', name, id)
+  redis.call('SREM', key('shown', id), name)
+end
 
 local function find_on(id)
   local client = read_client(id)
@@ -14,10 +20,15 @@ local function find_on(id)
   if not is_present(client, now, window_s) then return hide(id) end
   if deny_client(id, client, request, now, window_s, 0) then return end
   local from, to = idle_in(request.place)
-  for _, member in ipairs(redis.call('ZRANGEBYLEX', key('idle', id), from, to, 'LIMIT', 0, CONTEXTS)) do
-    local context_id = string.sub(member, string.len(request.place) + 2)
-    local context = cjson.decode(redis.call('HGET', key('contexts', id), context_id))
-    if not deny_context(id, context_id, context, request, 0) then return client, context_id end
+  for at = 0, CONTEXTS - FEW, FEW do
+    local found = redis.call('ZRANGEBYLEX', key('idle', id), from, to, 'LIMIT', at, FEW)
+    for _, member in ipairs(found) do
+      local context_id = string.sub(member, string.len(request.place) + 2)
+      local context = cjson.decode(redis.call('HGET', key('contexts', id), context_id))
+      if not deny_context(id, context_id, context, request, 0) then return client, context_id end
+    end
+    if at == 0 and #found == 0 then return drop(id) end
+    if #found < FEW then return end
   end
 end
 
@@ -32,11 +43,7 @@ local function few_who_meet()
   return holders and redis.call('SMEMBERS', holders)
 end
 
-local function in_order()
-  local few = few_who_meet()
-  if not few then
-    return redis.call(ARGV[6] == 'pack' and 'ZREVRANGE' or 'ZRANGE', name, 0, CLIENTS - 1)
-  end
+local function in_order(few)
   local loads, ids = {}, {}
   for _, id in ipairs(few) do
     loads[id] = tonumber(redis.call('ZSCORE', name, id) or nil)
@@ -55,10 +62,17 @@ local function take_on(id)
   return {'ok', false, id, context_id, hold(id, client, context_id, request, now, ARGV[5])}
 end
 
+local function take_on_one_of(ids)
+  for _, id in ipairs(ids) do
+    local taken = take_on(id)
+    if taken then return taken end
+  end
+end
+
 local taken = ARGV[7] and take_on(ARGV[7])
 if taken then return taken end
-for _, id in ipairs(in_order()) do
-  taken = take_on(id)
-  if taken then return taken end
-end
-return {'no'}
+local few = few_who_meet()
+if few then return take_on_one_of(in_order(few)) or {'no'} end
+local command = ARGV[6] == 'pack' and 'ZREVRANGE' or 'ZRANGE'
+return take_on_one_of(redis.call(command, name, 0, FEW - 1))
+  or take_on_one_of(redis.call(command, name, 0, CLIENTS - 1)) or {'no'}

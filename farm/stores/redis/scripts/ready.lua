@@ -1,5 +1,5 @@
 -- Where `assign_first` looks, so that a success never reads all there is: the clients that are
--- linked, take work, have a slot free and an idle context, by load. Names have '\0' between their
+-- linked, take work, have a slot free and (but for some it will find out) an idle context, by load. Names have '\0' between their
 -- parts, of which no place, no type and no canonical value has one.
 
 local function ready(type, namespace, place)
@@ -18,30 +18,49 @@ local function hide(id)
   redis.call('DEL', key('shown', id))
 end
 
-local function put_ready(name, load, id)
-  redis.call('ZADD', name, load, id)
-  redis.call('SADD', key('shown', id), name)
-end
-
-local function show(id)
-  hide(id)
-  local client = read_client(id)
-  if not client or not client.link or client.draining or not client.max_concurrency then return end
-  local used = used_slots(id)
-  if used >= client.max_concurrency then return end
-  local namespaces = cjson.decode(client.namespaces)
+-- The sets that a client with a slot free belongs in.
+local function kinds(id, client)
+  local found = {}
   for _, place in ipairs(redis.call('SMEMBERS', key('places', id))) do
     local any = redis.call('ZLEXCOUNT', key('idle', id), idle_in(place)) > 0
-    for _, namespace in ipairs(any and namespaces or {}) do
-      put_ready(ready('', namespace, place), used / client.max_concurrency, id)
-      put_ready(ready(client.type, namespace, place), used / client.max_concurrency, id)
+    for _, namespace in ipairs(any and client.namespaces or {}) do
+      found[#found + 1] = ready('', namespace, place)
+      found[#found + 1] = ready(client.type, namespace, place)
     end
+  end
+  return found
+end
+
+local function show(id, client)
+  if not client or not client.link or client.draining or not client.max_concurrency then
+    return hide(id)
+  end
+  local used = used_slots(id)
+  if used >= client.max_concurrency then return hide(id) end
+  local before = {}
+  for _, name in ipairs(redis.call('SMEMBERS', key('shown', id))) do before[name] = true end
+  for _, name in ipairs(kinds(id, client)) do
+    redis.call('ZADD', name, used / client.max_concurrency, id)
+    if not before[name] then redis.call('SADD', key('shown', id), name) end
+    before[name] = nil
+  end
+  for name in pairs(before) do
+    redis.call('ZREM', name, id)
+    redis.call('SREM', key('shown', id), name)
+  end
+end
+
+-- Notes that a client, shown or not, has this many slots taken.
+local function load(id, client, used)
+  if used >= client.max_concurrency then return hide(id) end
+  for _, name in ipairs(redis.call('SMEMBERS', key('shown', id))) do
+    redis.call('ZADD', name, used / client.max_concurrency, id)
   end
 end
 
 -- Notes a change of a client, after it was written.
 local function changed(id)
-  show(id)
+  show(id, read_client(id))
   return touch(id)
 end
 

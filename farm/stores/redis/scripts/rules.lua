@@ -2,7 +2,7 @@
 -- Equality of JSON values is of their canonical texts, made by the caller.
 
 local function is_of_namespace(client, namespace)
-  for _, one in ipairs(cjson.decode(client.namespaces)) do
+  for _, one in ipairs(client.namespaces) do
     if one == namespace then return true end
   end
   return false
@@ -23,7 +23,8 @@ local function deny_client(id, client, request, now, window_s, given_back)
     or not is_present(client, now, window_s)
     or client.draining
     or not client.max_concurrency then return 'not_ready' end
-  if used_slots(id) - given_back >= client.max_concurrency then return 'full' end
+  client.used = used_slots(id) - given_back
+  if client.used >= client.max_concurrency then return 'full' end
 end
 
 -- Restates eligibility.py `_is_in_window`.
@@ -88,6 +89,7 @@ local function hold(id, client, context_id, request, now, expires_at)
                   context_id = context_id, task_id = request.task_id, token = token, since = now,
                   renewed_at = now, expires_at = expires_at, dedicated = request.dedicated})
   redis.call('ZREM', key('idle', id), idle(request.place, context_id))
-  changed(id)
+  load(id, client, client.used + 1)
+  touch(id)
   return client.epoch, token
 end

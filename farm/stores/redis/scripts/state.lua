@@ -10,7 +10,7 @@ local function read_client(id)
     'max_flows')
   if not found[1] then return nil end
   return {epoch = found[1], epoch_name = found[2], type = found[3], instance = found[4],
-          link = found[5], draining = found[6] == '1', namespaces = found[7],
+          link = found[5], draining = found[6] == '1', namespaces = cjson.decode(found[7]),
           max_concurrency = tonumber(found[8]), max_windows = tonumber(found[9]),
           max_tabs_per_window = tonumber(found[10]), max_flows = tonumber(found[11]),
           seen_at = redis.call('HGET', key('seen'), id)}
