@@ -146,8 +146,7 @@ def _is_in_window(request: Request, client: Client, context: Context) -> Reason 
     if placement is None or placement.mode in ANYWHERE:
         return None
     # Who asks for a window is given no flow, which has none.
-    named = placement.window_id or context.window_id
-    fits = context.window_id is not None and context.window_id == named
+    fits = context.window_id is not None and placement.window_id in (None, context.window_id)
     return None if fits else Reason.OTHER_WINDOW
 
 

@@ -281,9 +281,10 @@ class Anything(SideBySide):
     def takes_whatever_is_at_hand(
         self, client_id: ClientId, data: st.DataObject, timeout_s: float
     ) -> None:
-        _, request = self.fitting(data, client_id)
+        _, asked = self.fitting(data, client_id)
+        request = _reusing(asked)
         snapshot = self.do(self.both.snapshot(now=at(self.now)))
-        there = {c.key for c in decide.candidates(_reusing(request), snapshot)}
+        there = {c.key for c in decide.candidates(request, snapshot)}
         how = {"now": at(self.now), "timeout_s": timeout_s}
         found = self.ask(self.both.assign_first, request, **how)
         # With so few contexts all of them are looked at: one is had exactly where one would do.
@@ -387,7 +388,7 @@ class Anything(SideBySide):
 
 
 def _reusing(request: Request) -> Request:
-    """The same request, but for a mode for which nothing that is there will do."""
+    """Return the request as one for which something that is there may do."""
     if request.placement is None or request.mode not in MUST_CREATE:
         return request
     return replace(request, placement=replace(request.placement, mode=Mode.REUSE_ONLY))
