@@ -32,8 +32,9 @@ check: $(INSTALLED) ## Format, lint, types, imports, and the quick tests
 	@$(BIN)/lint-imports
 	@$(PYTEST) -q -m "not browser and not slow and not images"
 
-bench: browser ## Measure the farm against bare Playwright; writes build/bench.json
+bench: browser ## Measure the farm against bare Playwright, and its pool; writes build/*bench.json
 	@$(BIN)/python -m tests.benchmarks
+	@$(BIN)/python -m tests.benchmarks.pool
 
 format: $(INSTALLED) ## Format the code and sort its imports
 	@$(BIN)/ruff check --fix-only --quiet --select I .

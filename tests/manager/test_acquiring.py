@@ -282,12 +282,12 @@ async def test_a_change_between_the_look_and_the_wait_is_not_missed(floor: Floor
 
 
 async def test_wakes_that_help_nothing_leave_the_deadline_where_it_was(floor: Floor) -> None:
-    await floor.agent("a")
+    agent = await floor.agent("a")
     over = asyncio.Event()
 
     async def wake() -> None:
         while not over.is_set():
-            floor.registry.changed()
+            await agent.report()
             await asyncio.sleep(0)
 
     loop = asyncio.get_running_loop()
