@@ -85,6 +85,12 @@ class Context:
     state: ContextState = ContextState.IDLE
     clean: bool = True
 
+    @property
+    def lendable(self) -> bool:
+        """Tell whether it would be lent if nobody held it."""
+        ready = self.state in (ContextState.ACTIVE, ContextState.IDLE)
+        return ready and self.clean and self.owner is Owner.WORKER
+
 
 class Contexts(dict[ContextId, Context]):
     """The contexts of one client by id, and the tabs of a window without a look at the others.

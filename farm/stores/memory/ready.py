@@ -11,9 +11,7 @@ from farm.core.model import (
     ClientType,
     Context,
     ContextId,
-    ContextState,
     Namespace,
-    Owner,
     Request,
 )
 from farm.core.placement import Fill
@@ -47,7 +45,7 @@ class Ready:
         idle: dict[Place, dict[ContextId, None]] = {}
         for context_id in sorted(client.contexts):
             context = client.contexts[context_id]
-            if _is_idle(client, context):
+            if context.lendable and context_id not in client.assignments:
                 idle.setdefault(_place(client, context), {})[context_id] = None
         self._idle[client.client_id] = idle
         self._metadata[client.client_id] = list(_facts(client.metadata))
@@ -132,12 +130,6 @@ def _asked(request: Request) -> Place:
 def _place(client: Client, context: Context) -> Place:
     window = client.windows.get(context.window_id) if context.window_id is not None else None
     return (None, "") if window is None else (window.identity, window.profile)
-
-
-def _is_idle(client: Client, context: Context) -> bool:
-    ready = context.state in (ContextState.ACTIVE, ContextState.IDLE)
-    unassigned = context.context_id not in client.assignments
-    return ready and unassigned and context.owner is Owner.WORKER and context.clean
 
 
 def _drop(sets: dict[K, dict[ClientId, None]], key: K, client_id: ClientId) -> None:

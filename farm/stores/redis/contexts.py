@@ -19,6 +19,7 @@ from farm.core.model import (
 from farm.core.placement import Fill
 from farm.core.reservation import Denial
 from farm.stores.redis import records
+from farm.stores.redis.reports import report_parts
 from farm.stores.redis.shard import RedisShard
 
 # How many assignments one script ends at most, so that Redis is not kept from others for long.
@@ -51,7 +52,7 @@ class RedisContexts(RedisShard):
         now: Instant,
     ) -> tuple[Assignment, ...] | Denial:
         """See `ContextRegistry.report`."""
-        parts = records.report_parts(windows, contexts)
+        parts = report_parts(windows, contexts)
         outcome, *gone = await self._run(
             "report",
             client_id,

@@ -8,6 +8,7 @@ Likewise a context's record holds what the core compares of its window, as one t
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from farm.core.eligibility import canonical
@@ -41,7 +42,7 @@ FLOWS = "flows"
 
 
 # Lua's decoder refuses the escape of half a surrogate pair, but passes its bytes on.
-_json = json.JSONEncoder(ensure_ascii=False).encode
+json_text = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def tab_field(window_id: WindowId) -> str:
@@ -49,6 +50,7 @@ def tab_field(window_id: WindowId) -> str:
     return f"{_TAB}{window_id}"
 
 
+@lru_cache(maxsize=1024)
 def place(identity: str | None, profile: str) -> str:
     """Return what must be equal between a request and the window of a context."""
     return canonical([identity, profile])
@@ -69,7 +71,7 @@ def request_text(request: Request) -> str:
         wanted["window_id"] = placement.window_id
     if request.client_type is not None:
         wanted["client_type"] = request.client_type
-    return _json(wanted)
+    return json_text(wanted)
 
 
 def client_fields(client: Client) -> list[str | int]:
@@ -77,7 +79,7 @@ def client_fields(client: Client) -> list[str | int]:
     capacity = client.capacity
     fields: dict[str, str | int] = {
         "draining": int(client.draining),
-        "namespaces": _json(client.namespaces),
+        "namespaces": json_text(client.namespaces),
         "max_windows": capacity.max_windows,
         "max_tabs_per_window": capacity.max_tabs_per_window,
         "max_flows": capacity.max_flows,
@@ -86,66 +88,17 @@ def client_fields(client: Client) -> list[str | int]:
         fields["max_concurrency"] = capacity.max_concurrency
     if client.browser is not None:
         fields["browser"] = client.browser
-    return _flat(fields)
+    return flat(fields)
 
 
 def metadata_fields(client: Client) -> list[str | int]:
     """Return the fields and values of the metadata."""
-    return _flat({key: canonical(value) for key, value in client.metadata.items()})
-
-
-def report_parts(windows: Sequence[Window], contexts: Sequence[Context]) -> list[list[str | int]]:
-    """Return what report.lua keeps of a report, a list a part and in its order."""
-    tabs: dict[WindowId, list[Context]] = {}
-    for context in contexts:
-        if context.window_id is not None:
-            tabs.setdefault(context.window_id, []).append(context)
-    places = {window.window_id: place(window.identity, window.profile) for window in windows}
-    placed = [(context, _place_of(context, places)) for context in contexts]
-    idle = [(context, where) for context, where in placed if _is_idle(context)]
-    return [
-        _flat(
-            {one.window_id: _window_text(one, len(tabs.get(one.window_id, ()))) for one in windows}
-        ),
-        _flat({context.context_id: context_text(context, where) for context, where in placed}),
-        _flat({window_id: _tabs_text(those) for window_id, those in tabs.items()}),
-        sorted({where for _, where in idle}),
-        sorted({one.identity for one in windows if one.identity is not None}),
-        [part for context, where in idle for part in (0, f"{where}\0{context.context_id}")],
-    ]
-
-
-def _is_idle(context: Context) -> bool:
-    ready = context.state in (ContextState.ACTIVE, ContextState.IDLE)
-    return ready and context.owner is Owner.WORKER and context.clean
-
-
-def _place_of(context: Context, places: Mapping[WindowId, str]) -> str:
-    nowhere = place(None, "")
-    return nowhere if context.window_id is None else places.get(context.window_id, nowhere)
-
-
-def _window_text(window: Window, tabs: int) -> str:
-    return _json(
-        {
-            "window_id": window.window_id,
-            "identity": window.identity,
-            "profile": window.profile,
-            "owner": window.owner,
-            "tabs": tabs,
-        }
-    )
-
-
-def _tabs_text(contexts: Sequence[Context]) -> str:
-    """Return what `reject_company` looks at of the tabs of one window."""
-    strange = any(c.owner is not Owner.WORKER or not c.clean for c in contexts)
-    return _json({"ids": [context.context_id for context in contexts], "strange": strange})
+    return flat({key: canonical(value) for key, value in client.metadata.items()})
 
 
 def context_text(context: Context, where: str) -> str:
     """Return the record of a context in a place."""
-    return _json(
+    return json_text(
         {
             "context_id": context.context_id,
             "window_id": context.window_id,
@@ -157,7 +110,8 @@ def context_text(context: Context, where: str) -> str:
     )
 
 
-def _flat(fields: Mapping[str, str | int]) -> list[str | int]:
+def flat(fields: Mapping[str, str | int]) -> list[str | int]:
+    """Return fields and values in one list."""
     return [part for field in fields.items() for part in field]
 
 
@@ -174,7 +128,7 @@ def token_from(text: str) -> Token:
 
 def assignment_text(assignment: Assignment) -> str:
     """Return an assignment as the scripts keep it."""
-    return _json(
+    return json_text(
         {
             "namespace": assignment.namespace,
             "client_id": assignment.client_id,
