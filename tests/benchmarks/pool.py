@@ -34,13 +34,15 @@ Row = dict[str, Any]
 
 
 async def lending(pool: Pool, rounds: int, bare: Bare | None) -> Row:
-    """Acquire and release, again and again, in turn with the bare script if there is one."""
+    """Acquire and release, again and again; the bare script, if there is one, before or after."""
     took: list[tuple[float, float]] = []
     barely: list[float] = []
     for n in range(rounds):
+        if bare is not None and n % 2:
+            barely.append(await bare.ask())
         held, acquired, released = await pool.lend(f"t{n}")
         took.append((acquired, released))
-        if bare is not None:
+        if bare is not None and not n % 2:
             barely.append(await bare.ask())
         await pool.report(held.client_id)  # clean again; not measured
     both = [acquired + released for acquired, released in took]

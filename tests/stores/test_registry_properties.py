@@ -28,11 +28,19 @@ from farm.core.model import (
 )
 from farm.core.placement import MUST_CREATE, BrowserPlacement, Fill, Mode
 from farm.stores.memory import MemoryRegistry
-from farm.stores.ports.registries import Registry
 from farm.stores.redis import RedisRegistry, connect
 from tests.stores.both import Both
 from tests.stores.conftest import shards
-from tests.stores.pool import WINDOW_S, at, hello, in_window, registered, reported, request
+from tests.stores.pool import (
+    WINDOW_S,
+    Everything,
+    at,
+    hello,
+    in_window,
+    registered,
+    reported,
+    request,
+)
 from tests.stores.pool_machine import Machine, Pool
 
 
@@ -41,7 +49,7 @@ def memory() -> MemoryRegistry:
 
 
 class MemoryPool(Pool):
-    def new(self) -> Registry:
+    def new(self) -> Everything:
         return memory()
 
 
@@ -50,7 +58,7 @@ class SideBySide(Machine):
 
     url: str
 
-    def new(self) -> Registry:
+    def new(self) -> Everything:
         self.redis = connect(self.url)
         other = RedisRegistry(
             self.redis,
@@ -147,7 +155,7 @@ timeouts = st.sampled_from([0.1, 7.3, 60.0, float("inf")])
 class Anything(SideBySide):
     """Both answer alike, also to what no agent or coordinator would ever say."""
 
-    def new(self) -> Registry:
+    def new(self) -> Everything:
         self.number = 1
         self.given: list[Assignment] = []
         both = super().new()

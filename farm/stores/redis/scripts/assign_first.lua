@@ -24,8 +24,10 @@ local function find_on(id)
     local found = redis.call('ZRANGEBYLEX', key('idle', id), from, to, 'LIMIT', at, FEW)
     for _, member in ipairs(found) do
       local context_id = string.sub(member, string.len(request.place) + 2)
-      local context = cjson.decode(redis.call('HGET', key('contexts', id), context_id))
-      if not deny_context(id, context_id, context, request, 0) then return client, context_id end
+      local text = unassigned(id, context_id)
+      if text and not deny_context(id, context_id, text, request, 0) then
+        return client, context_id
+      end
     end
     if at == 0 and #found == 0 then return drop(id) end
     if #found < FEW then return end

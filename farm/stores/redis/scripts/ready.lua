@@ -1,6 +1,6 @@
 -- Where `assign_first` looks, so that a success never reads all there is: the clients that are
--- linked, take work, have a slot free and (but for some it will find out) an idle context, by load. Names have '\0' between their
--- parts, of which no place, no type and no canonical value has one.
+-- linked, take work, have a slot free and (but for some it will find out) an idle context, by load.
+-- Names have '\0' between their parts, of which no place, no type and no canonical value has one.
 
 local function ready(type, namespace, place)
   return key('ready', table.concat({type, namespace, place}, '\0'))

@@ -51,7 +51,8 @@ local function deny_company(id, window_id, request, besides, reserved)
 end
 
 -- `given_back` tabs of `kind` were reserved for the request.
-local function deny_context(id, context_id, context, request, given_back, kind)
+local function deny_context(id, context_id, text, request, given_back, kind)
+  local context = cjson.decode(text)
   if context.owner ~= 'worker'
     or not is_in_window(context, request)
     or context.place ~= request.place
@@ -63,12 +64,19 @@ local function deny_context(id, context_id, context, request, given_back, kind)
   return deny_company(id, context.window_id, request, context_id, own)
 end
 
+-- The record of a context that nobody holds, or false and why there is none.
+local function unassigned(id, context_id)
+  local text = redis.call('HGET', key('contexts', id), context_id)
+  if not text then return false, 'gone' end
+  if redis.call('HEXISTS', key('assignments', id), context_id) == 1 then return false, 'taken' end
+  return text
+end
+
 local function deny_assign(id, client, context_id, request, now, window_s, given_back, kind)
-  local context = client and redis.call('HGET', key('contexts', id), context_id)
-  if not context then return 'gone' end
-  if redis.call('HEXISTS', key('assignments', id), context_id) == 1 then return 'taken' end
-  return deny_client(id, client, request, now, window_s, given_back)
-    or deny_context(id, context_id, cjson.decode(context), request, given_back, kind)
+  if not client then return 'gone' end
+  local text, denial = unassigned(id, context_id)
+  return denial or deny_client(id, client, request, now, window_s, given_back)
+    or deny_context(id, context_id, text, request, given_back, kind)
 end
 
 -- The negotiated number, or the lower one that a request asks to be kept to.
@@ -82,7 +90,8 @@ local function deny_slot(id, client, now, window_s)
   if not client.max_concurrency or used_slots(id) >= client.max_concurrency then return 'full' end
 end
 
--- Assigns a context that has not been denied, so is in the request's place. Times are texts, as Python wrote them.
+-- Assigns a context that has not been denied, so is in the request's place. Times are texts, as
+-- Python wrote them.
 local function hold(id, client, context_id, request, now, expires_at)
   local token = next_token(id)
   put_assignment({namespace = request.namespace, client_id = id, epoch = client.epoch,
