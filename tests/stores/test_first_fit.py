@@ -103,12 +103,22 @@ async def test_who_takes_nothing_is_passed_over_until_that_has_changed(registry:
     assert await registry.heard(A, LinkId("link-2"), now=at(WINDOW_S + 1))
     await registry.set_draining(A)
     assert await taken(registry, WINDOW_S + 1) is None
-    again = hello(link="link-3", capacity=replace(ROOM, max_concurrency=1))
-    await registered(registry, again, epoch="a", now=at(WINDOW_S + 1))
-    epoch = await registry.reserve_window(A, identity=None, now=at(WINDOW_S + 1))
-    assert await taken(registry, WINDOW_S + 1) is None
+    await registered(registry, hello(link="link-3"), epoch="a", now=at(WINDOW_S + 1))
+    assert await taken(registry, 3 * WINDOW_S) is None
+    assert await registry.heard(A, LinkId("link-3"), now=at(3 * WINDOW_S))
+    assert await taken(registry, 3 * WINDOW_S) == "a/T1"
+
+
+async def test_a_slot_is_at_hand_again_once_it_is_given_back(registry: Any) -> None:
+    await agent(registry, "a", "T1", "T2", capacity=replace(ROOM, max_concurrency=1))
+    epoch = await registry.reserve_window(A, identity=None, now=T0)
+    assert await taken(registry) is None
     await registry.cancel_window(A, epoch=epoch, identity=None)
-    assert await taken(registry, WINDOW_S + 1) == "a/T1"
+    held = await registry.assign_first(request(), now=T0, timeout_s=TIMEOUT_S)
+    assert held is not None
+    assert await taken(registry) is None
+    assert await registry.release_expired(now=at(TIMEOUT_S)) == (held,)
+    assert await taken(registry) == "a/T2"
 
 
 async def test_what_is_held_dirty_restored_or_gone_is_not_at_hand(registry: Any) -> None:
