@@ -94,8 +94,8 @@ class MemoryContexts(MemoryClients):
     ) -> Assignment | None:
         """See `FirstFit.assign_first`."""
         for client_id in self._ready.clients(request):
-            client = self._clients[client_id]
-            if now - client.seen_at > self._window_s:
+            client = self._clients.get(client_id)
+            if client is None or now - client.seen_at > self._window_s:
                 self._ready.hide(client_id)  # a heartbeat brings it back
             elif reject_client(request, client, now=now, window_s=self._window_s) is None:
                 for context_id in self._ready.contexts(request, client_id):

@@ -108,9 +108,9 @@ class Ready:
         known = near is not None and near in self._idle
         return [*([near] if near is not None and known else []), *islice(others, _CLIENTS)]
 
-    def contexts(self, request: Request, client_id: ClientId) -> Iterator[ContextId]:
-        """Yield a client's contexts that may do."""
-        return islice(self._idle[client_id].get(_asked(request), ()), _CONTEXTS)
+    def contexts(self, request: Request, client_id: ClientId) -> list[ContextId]:
+        """Return a client's contexts that may do."""
+        return list(islice(self._idle[client_id].get(_asked(request), ()), _CONTEXTS))
 
     def _few_who_meet(self, request: Request) -> Iterable[ClientId] | None:
         """Return who has the rarest of the facts required, if they are few."""
