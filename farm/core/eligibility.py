@@ -50,12 +50,15 @@ class Reason(StrEnum):
     CREATION_FAILED = "creation_failed"
 
 
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+
+
 def canonical(value: object) -> str:
     """Return a text that is equal exactly where two JSON values are equal, types counted.
 
     `1`, `1.0`, `true` and `"1"` all differ; the order of an object's keys does not count.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _encode(value)
 
 
 def meets(requirements: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
@@ -147,8 +150,7 @@ def _is_in_window(request: Request, client: Client, context: Context) -> Reason 
     if placement is None or placement.mode in ANYWHERE:
         return None
     # Who asks for a window is given no flow, which has none.
-    named = placement.window_id or context.window_id
-    fits = context.window_id is not None and context.window_id == named
+    fits = context.window_id is not None and placement.window_id in (None, context.window_id)
     return None if fits else Reason.OTHER_WINDOW
 
 
@@ -166,7 +168,7 @@ def reject_company(
     A window held as dedicated takes nobody else; and who asks for a dedicated one is not given one
     that has a tab of somebody else's, or a tab that somebody else has left and that is not clean.
     """
-    others = [c for c in client.contexts.values() if c.window_id == window_id and c is not besides]
+    others = [c for c in client.tabs_in(window_id) if c is not besides]
     held = [client.assignments[c.context_id] for c in others if c.context_id in client.assignments]
     if any(assignment.dedicated for assignment in held):
         return Reason.WINDOW_DEDICATED

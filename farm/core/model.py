@@ -3,7 +3,7 @@
 Times are seconds since the Unix epoch (`Instant`); whoever calls the core supplies `now`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NewType
@@ -85,6 +85,46 @@ class Context:
     state: ContextState = ContextState.IDLE
     clean: bool = True
 
+    @property
+    def lendable(self) -> bool:
+        """Tell whether it would be lent if nobody held it."""
+        ready = self.state in (ContextState.ACTIVE, ContextState.IDLE)
+        return ready and self.clean and self.owner is Owner.WORKER
+
+
+class Contexts(dict[ContextId, Context]):
+    """The contexts of one client by id, and the tabs of a window without a look at the others.
+
+    Not to be changed once made.
+    """
+
+    __slots__ = ("_by_window",)
+    _by_window: dict[WindowId, list[ContextId]]
+
+    @classmethod
+    def of(cls, contexts: Mapping[ContextId, Context]) -> "Contexts":
+        """Return these, indexed."""
+        return contexts if isinstance(contexts, cls) else cls(contexts)
+
+    def in_window(self, window_id: WindowId) -> Sequence[Context]:
+        """Return the tabs of a window."""
+        return [self[key] for key in self._windows().get(window_id, ()) if key in self]
+
+    def but(self, changed: Mapping[ContextId, Context]) -> "Contexts":
+        """Return them with some changed, each in the window it was in."""
+        after = Contexts(self)
+        after.update(changed)
+        after._by_window = self._windows()
+        return after
+
+    def _windows(self) -> dict[WindowId, list[ContextId]]:
+        if not hasattr(self, "_by_window"):
+            self._by_window = {}
+            for context in self.values():
+                if context.window_id is not None:
+                    self._by_window.setdefault(context.window_id, []).append(context.context_id)
+        return self._by_window
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
@@ -121,7 +161,7 @@ class Client:
     draining: bool = False
     browser: str | None = None
     windows: Mapping[WindowId, Window] = field(default_factory=dict)
-    contexts: Mapping[ContextId, Context] = field(default_factory=dict)
+    contexts: Mapping[ContextId, Context] = field(default_factory=Contexts)
     assignments: Mapping[ContextId, Assignment] = field(default_factory=dict)
     opening_windows: int = 0
     """Windows being created, each with its first tab."""
@@ -130,6 +170,13 @@ class Client:
     """Identities whose first window is being created."""
     opening_flows: int = 0
     """Console flows being created."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "contexts", Contexts.of(self.contexts))
+
+    def tabs_in(self, window_id: WindowId) -> Sequence[Context]:
+        """Return the tabs there are in a window."""
+        return Contexts.of(self.contexts).in_window(window_id)
 
     def used_slots(self) -> int:
         """Count the slots taken: live assignments, and contexts being created for one."""

@@ -137,8 +137,7 @@ def most_tabs(request: Request | None, client: Client) -> int:
 
 def tabs_in(client: Client, window_id: WindowId) -> int:
     """Count the tabs of a window, those being created included."""
-    there = sum(context.window_id == window_id for context in client.contexts.values())
-    return there + client.opening_tabs.get(window_id, 0)
+    return len(client.tabs_in(window_id)) + client.opening_tabs.get(window_id, 0)
 
 
 def load(client: Client) -> float:

@@ -1,4 +1,4 @@
-"""One acquisition: a snapshot, a choice, and what the store says to it."""
+"""One acquisition: what the store has at hand; else a snapshot, a choice, and the store's word."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -9,14 +9,14 @@ from farm.core import decide
 from farm.core.decide import Verdict
 from farm.core.eligibility import Reason
 from farm.core.model import Assignment, Client, ClientId, Instant, Namespace, Request, Snapshot
-from farm.core.placement import Means
+from farm.core.placement import MUST_CREATE, Means
 from farm.core.reservation import Denial
 from farm.manager.choosing import Chooser
 from farm.manager.outcomes import Creation
 from farm.manager.provisioning import Provisioner
 from farm.manager.strategies import Strategy
 from farm.protocol.plan import BrowserOptions
-from farm.stores.ports.registries import AssignmentRegistry, PresenceReader, TurnKeeper
+from farm.stores.ports.registries import AssignmentRegistry, FirstFit, PresenceReader, TurnKeeper
 
 ANY = "any"
 Owner = Callable[[Namespace, ClientId], str]
@@ -54,14 +54,18 @@ class Acquisition:
         self._owner = owner
         self._name = name
         self._clock = clock
+        self._first = registry.assign_first if isinstance(registry, FirstFit) else None
         turns = registry.next_turn if isinstance(registry, TurnKeeper) else None
         self._chooser = Chooser(registry, turns)
 
     async def take(self, wish: Wish) -> Assignment | Creation | Verdict:
         """Take or reserve, or say why nothing would do, all from one reading.
 
-        Where others were quicker with all that would have done, it reads afresh, a few times.
+        Where others were quicker with all that would have done, it reads afresh, a few times. What
+        the store has at hand is taken without a reading, which would be of all there is.
         """
+        if (at_hand := await self._first_fit(wish)) is not None:
+            return at_hand
         reads = 1
         outcome = await self._look(wish)
         while isinstance(outcome, Verdict) and _was_lost(outcome) and reads < _FRESH_READS:
@@ -88,6 +92,14 @@ class Acquisition:
             clients={**verdict.clients, **lost, **created},
             contexts={**verdict.contexts, **taken.contexts},
         )
+
+    async def _first_fit(self, wish: Wish) -> Assignment | None:
+        """Let the store choose, where nobody else has a say in that."""
+        if self._first is None or wish.strategy is not None or self._presence is not None:
+            return None
+        if wish.request.mode in MUST_CREATE:
+            return None
+        return await self._first(wish.request, now=self._clock(), timeout_s=wish.timeout_s)
 
     async def _reserve(
         self, wish: Wish, snapshot: Snapshot, means: Means, now: Instant

@@ -25,7 +25,7 @@ from farm.manager.outcomes import Acquired, Creation, NotAcquired
 from farm.manager.provisioning import Provisioner
 from farm.manager.strategies import Strategy
 from farm.manager.sweeping import Sweeper, release_expired
-from farm.manager.terms import Timing, checked_wait, request_of
+from farm.manager.terms import PLAIN, Timing, checked_wait, request_of
 from farm.manager.waiting import Polling, look_until_had
 from farm.protocol.plan import BrowserOptions
 from farm.stores.ports.registries import (
@@ -242,11 +242,12 @@ class WorkerContextManager:
 
         wish = self._wish(request, options, (), strategy, term_s)
 
+        if wait_s is None:
+            return await self._look(wish)
+
         async def look(create_not_on: Collection[ClientId]) -> Acquired | NotAcquired:
             return await self._look(replace(wish, create_not_on=frozenset(create_not_on)))
 
-        if wait_s is None:
-            return await look(())
         return await look_until_had(look, self._wakes, wait_s)
 
     async def _look(self, wish: Wish) -> Acquired | NotAcquired:
@@ -310,7 +311,7 @@ class WorkerContextManager:
     ) -> Wish:
         return Wish(
             request=request,
-            options=options or BrowserOptions(),
+            options=options or PLAIN,
             create_not_on=frozenset(create_not_on),
             strategy=strategy or self._strategy,
             timeout_s=timeout_s,

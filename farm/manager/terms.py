@@ -16,6 +16,10 @@ _NEVER_S = 100 * 365 * 86_400.0
 """The term of assignments that do not end by themselves: finite, for stores and clients of ours."""
 
 
+PLAIN = BrowserOptions()
+"""The options of who asks for none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     """The manager's timeout of assignments, and how often it is looked for what is over.
@@ -62,7 +66,7 @@ def checked_wait(wait: float | None) -> float | None:
 
 def profile_of(options: BrowserOptions) -> str:
     """Name a set of options; the plain ones have the empty name."""
-    if options == BrowserOptions():
+    if options == PLAIN:
         return ""
     return blake2b(options.model_dump_json().encode(), digest_size=8).hexdigest()
 
@@ -101,7 +105,7 @@ def request_of(
         requirements=dict(requirements or {}),
         affinity_client_id=None if affinity_client_id is None else ClientId(affinity_client_id),
         identity=None if identity is None else identity_in(namespace, identity),
-        profile=profile_of(options or BrowserOptions()),
+        profile=profile_of(options) if options is not None else "",
         auto_provision=auto_provision,
         placement=placement,
     )

@@ -1,4 +1,4 @@
-"""A manager over the memory registry, and agents that open and report what they are asked to.
+"""A manager over a registry, and agents that open and report what they are asked to.
 
 The clock moves only when a test moves it.
 """

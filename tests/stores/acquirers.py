@@ -39,7 +39,12 @@ async def acquire(registry: RedisRegistry, clock: Clock, dice: random.Random) ->
         if dice.random() < 0.1:
             await create(registry, clock, agent)
             continue
-        outcome = await registry.assign(request(), agent, tab, now=clock(), timeout_s=HELD_S)
+        outcome: object
+        if dice.random() < 0.3:
+            near = request(affinity_client_id=agent)
+            outcome = await registry.assign_first(near, now=clock(), timeout_s=HELD_S)
+        else:
+            outcome = await registry.assign(request(), agent, tab, now=clock(), timeout_s=HELD_S)
         if isinstance(outcome, Assignment):
             await hold(registry, clock, outcome, renews=dice.random() < 0.3)
         else:

@@ -12,6 +12,7 @@ from farm.core.model import (
     ContextId,
     Instant,
     LinkId,
+    Namespace,
     Request,
     Snapshot,
     Token,
@@ -19,7 +20,8 @@ from farm.core.model import (
     WindowId,
 )
 from farm.core.reservation import Denial
-from farm.stores.ports.registries import Registry
+from farm.stores.memory import MemoryRegistry
+from farm.stores.redis import RedisRegistry
 
 
 class Both:
@@ -28,11 +30,12 @@ class Both:
     Two stores need not count tokens alike, so each token of the first is paired with the second's.
     """
 
-    def __init__(self, first: Registry, second: Registry) -> None:
+    def __init__(self, first: MemoryRegistry, second: RedisRegistry) -> None:
         self._first = first
         self._second = second
         self._generations = (first.generation(), second.generation())
         self._pairs: dict[tuple[ClientId, Token], Token] = {}
+        self._chosen = 0
 
     def woke_alike(self) -> bool:
         """Tell whether both or neither have woken waiters since this was last asked."""
@@ -137,6 +140,24 @@ class Both:
         self._same(one, other)
         return one
 
+    async def assign_first(
+        self, request: Request, *, now: Instant, timeout_s: float
+    ) -> Assignment | None:
+        """One chooses, in turn, and the other has to accept that, or to have nothing either."""
+        self._chosen += 1
+        how: dict[str, Any] = {"now": now, "timeout_s": timeout_s}
+        both = (self._first, self._second)
+        chooser, other = both if self._chosen % 2 else both[::-1]
+        found = await chooser.assign_first(request, **how)
+        if found is None:
+            assert await other.assign_first(request, **how) is None
+            return None
+        accepted = await other.assign(request, found.client_id, found.context_id, **how)
+        one, two = (found, accepted) if chooser is self._first else (accepted, found)
+        self._same(one, two)
+        assert isinstance(one, Assignment)
+        return one
+
     async def restore(self, assignment: Assignment) -> bool:
         token = self._pairs.setdefault((assignment.client_id, assignment.token), assignment.token)
         one = await self._first.restore(assignment)
@@ -175,6 +196,18 @@ class Both:
         self._same(one, await self._second.release_expired(now=now))
         return one
 
+    async def release_client(
+        self, namespace: Namespace, client_id: ClientId, *, link: LinkId | None
+    ) -> tuple[Assignment, ...]:
+        one = await self._first.release_client(namespace, client_id, link=link)
+        self._same(one, await self._second.release_client(namespace, client_id, link=link))
+        return one
+
+    async def next_turn(self, namespace: Namespace) -> int:
+        one = await self._first.next_turn(namespace)
+        assert one == await self._second.next_turn(namespace)
+        return one
+
     async def reserve_window(
         self, client_id: ClientId, *, identity: str | None, now: Instant
     ) -> int | Denial:
@@ -189,6 +222,25 @@ class Both:
         assert one == await self._second.reserve_tab(client_id, window_id, now=now)
         return one
 
+    async def reserve_window_for(
+        self, request: Request, client_id: ClientId, *, now: Instant
+    ) -> int | Denial:
+        one = await self._first.reserve_window_for(request, client_id, now=now)
+        assert one == await self._second.reserve_window_for(request, client_id, now=now)
+        return one
+
+    async def reserve_tab_for(
+        self, request: Request, client_id: ClientId, window_id: WindowId, *, now: Instant
+    ) -> int | Denial:
+        one = await self._first.reserve_tab_for(request, client_id, window_id, now=now)
+        assert one == await self._second.reserve_tab_for(request, client_id, window_id, now=now)
+        return one
+
+    async def reserve_flow(self, client_id: ClientId, *, now: Instant) -> int | Denial:
+        one = await self._first.reserve_flow(client_id, now=now)
+        assert one == await self._second.reserve_flow(client_id, now=now)
+        return one
+
     async def cancel_window(self, client_id: ClientId, *, epoch: int, identity: str | None) -> None:
         await self._first.cancel_window(client_id, epoch=epoch, identity=identity)
         await self._second.cancel_window(client_id, epoch=epoch, identity=identity)
@@ -196,6 +248,17 @@ class Both:
     async def cancel_tab(self, client_id: ClientId, window_id: WindowId, *, epoch: int) -> None:
         await self._first.cancel_tab(client_id, window_id, epoch=epoch)
         await self._second.cancel_tab(client_id, window_id, epoch=epoch)
+
+    async def cancel_flow(self, client_id: ClientId, *, epoch: int) -> None:
+        await self._first.cancel_flow(client_id, epoch=epoch)
+        await self._second.cancel_flow(client_id, epoch=epoch)
+
+    async def settle_flow(
+        self, request: Request, client_id: ClientId, context_id: ContextId, **how: Any
+    ) -> Assignment | Denial:
+        one = await self._first.settle_flow(request, client_id, context_id, **how)
+        self._same(one, await self._second.settle_flow(request, client_id, context_id, **how))
+        return one
 
     async def settle_window(
         self, request: Request, client_id: ClientId, context_id: ContextId, **how: Any

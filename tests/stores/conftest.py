@@ -10,10 +10,9 @@ import pytest
 from farm.stores.ledger import SqliteDatabase, SqlLedger
 from farm.stores.memory import MemoryRegistry
 from farm.stores.ports.ledger import Ledger
-from farm.stores.ports.registries import Registry
 from farm.stores.redis import RedisRegistry, connect
 from tests.stores import redis_server
-from tests.stores.pool import WINDOW_S, NewRegistry
+from tests.stores.pool import WINDOW_S, Everything, NewRegistry
 
 shards = count()
 
@@ -69,7 +68,7 @@ async def new_redis_registry(
 def new_registry(request: pytest.FixtureRequest) -> NewRegistry:
     """Make registries of a store epoch."""
 
-    async def memory(epoch: int) -> Registry:
+    async def memory(epoch: int) -> Everything:
         return MemoryRegistry(store_epoch=epoch, presence_window_s=WINDOW_S)
 
     if request.param == "memory":
@@ -79,5 +78,5 @@ def new_registry(request: pytest.FixtureRequest) -> NewRegistry:
 
 
 @pytest.fixture
-async def registry(new_registry: NewRegistry) -> Registry:
+async def registry(new_registry: NewRegistry) -> Everything:
     return await new_registry(1)

@@ -1,7 +1,7 @@
 """Short ways to say what a test puts into a registry."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 from farm.core.model import (
     Assignment,
@@ -21,7 +21,13 @@ from farm.core.model import (
     WindowId,
 )
 from farm.core.reservation import Denial
-from farm.stores.ports.registries import Registry
+from farm.stores.ports.registries import (
+    ClientRelease,
+    FirstFit,
+    PlacedReservations,
+    Registry,
+    TurnKeeper,
+)
 
 NS = Namespace("default")
 A = ClientId("a")
@@ -29,7 +35,13 @@ LINK = LinkId("link-1")
 T0 = Instant(1_000.0)
 WINDOW_S = 10.0
 TIMEOUT_S = 60.0
-NewRegistry = Callable[[int], Awaitable[Registry]]
+
+
+class Everything(Registry, FirstFit, ClientRelease, TurnKeeper, PlacedReservations, Protocol):
+    """What the farm's own stores offer."""
+
+
+NewRegistry = Callable[[int], Awaitable[Everything]]
 """Makes an empty registry of a store epoch."""
 
 

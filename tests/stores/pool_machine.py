@@ -9,9 +9,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from farm.core.model import Assignment, Client, ClientId, Context, ContextId, Token
+from farm.core.placement import BrowserPlacement, Mode
 from farm.core.reservation import Denial
-from farm.stores.ports.registries import Registry
-from tests.stores.pool import TIMEOUT_S, WINDOW_S, at, hello, in_window, registered, request
+from tests.stores.pool import (
+    NS,
+    TIMEOUT_S,
+    WINDOW_S,
+    Everything,
+    at,
+    hello,
+    in_window,
+    registered,
+    request,
+)
 from tests.stores.pool import reported as report
 
 T = TypeVar("T")
@@ -24,7 +34,7 @@ tabs = st.sampled_from(TABS)
 class Machine(RuleBasedStateMachine):
     """A registry, a clock, and a loop to ask the registry in."""
 
-    def new(self) -> Registry:
+    def new(self) -> Everything:
         """Make the registry, empty and of store epoch 1."""
         raise NotImplementedError
 
@@ -54,6 +64,7 @@ class Pool(Machine):
         self.ended: list[Assignment] = []
         self.reserved: list[tuple[str, int, str | None]] = []
         self.highest: dict[str, Token] = {}
+        self.turns = 0
 
     def _end(self, *ended: Assignment) -> None:
         for one in ended:
@@ -124,6 +135,38 @@ class Pool(Machine):
             return
         assert agent in present
         self._holds(outcome)
+
+    @rule(near=st.none() | agents)
+    def asks_for_any(self, near: str | None) -> None:
+        present = self._present()
+        asked = request(affinity_client_id=near)
+        outcome = self.do(self.registry.assign_first(asked, now=at(self.now), timeout_s=TIMEOUT_S))
+        if outcome is not None:
+            assert outcome.client_id in present
+            self._holds(outcome)
+
+    @rule(agent=agents)
+    def is_released(self, agent: str) -> None:
+        ended = self.do(self.registry.release_client(NS, ClientId(agent), link=None))
+        assert {one.token for one in ended} == {one.token for one in self._all_of(agent)}
+        self._end(*ended)
+
+    @rule()
+    def takes_a_turn(self) -> None:
+        assert self.do(self.registry.next_turn(NS)) == self.turns
+        self.turns += 1
+
+    @rule(agent=agents, limit=st.sampled_from([1, 2, 99]))
+    def reserves_within_a_limit_of_its_own(self, agent: str, limit: int) -> None:
+        clients = self.do(self.registry.snapshot(now=at(self.now))).clients
+        before = {c.client_id: len(c.windows) + c.opening_windows for c in clients}
+        asked = request(placement=BrowserPlacement(mode=Mode.NEW_WINDOW, max_windows=limit))
+        outcome = self.do(
+            self.registry.reserve_window_for(asked, ClientId(agent), now=at(self.now))
+        )
+        if not isinstance(outcome, Denial):
+            assert before[ClientId(agent)] < limit
+            self.reserved.append((agent, outcome, None))
 
     def _present(self) -> set[str]:
         snapshot = self.do(self.registry.snapshot(now=at(self.now)))

@@ -1,10 +1,7 @@
 """What a registry offers besides: turns, one client's release, reservations for a request."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
-
-import pytest
 
 from farm.core.model import (
     Assignment,
@@ -18,8 +15,7 @@ from farm.core.model import (
 )
 from farm.core.placement import BrowserPlacement, Mode
 from farm.core.reservation import Denial
-from farm.stores.memory import MemoryRegistry
-from farm.stores.ports.registries import ClientRelease, PlacedReservations, TurnKeeper
+from farm.stores.ports.registries import ClientRelease, FirstFit, PlacedReservations, TurnKeeper
 from tests.stores.pool import (
     LINK,
     NS,
@@ -39,13 +35,8 @@ from tests.stores.pool import (
 ROOM = Capacity(max_concurrency=9, max_windows=3, max_tabs_per_window=3, max_flows=2)
 
 
-@pytest.fixture(params=[MemoryRegistry])
-def registry(request: pytest.FixtureRequest) -> Any:
-    make: Callable[..., Any] = request.param
-    return make(store_epoch=1, presence_window_s=10.0)
-
-
-def test_it_offers_them(registry: Any) -> None:
+async def test_it_offers_them(registry: Any) -> None:
+    assert isinstance(registry, FirstFit)
     assert isinstance(registry, ClientRelease)
     assert isinstance(registry, TurnKeeper)
     assert isinstance(registry, PlacedReservations)

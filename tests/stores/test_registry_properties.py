@@ -8,6 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
+from farm.core import decide
 from farm.core.model import (
     Assignment,
     Capacity,
@@ -25,12 +26,21 @@ from farm.core.model import (
     Window,
     WindowId,
 )
+from farm.core.placement import MUST_CREATE, BrowserPlacement, Fill, Mode
 from farm.stores.memory import MemoryRegistry
-from farm.stores.ports.registries import Registry
 from farm.stores.redis import RedisRegistry, connect
 from tests.stores.both import Both
 from tests.stores.conftest import shards
-from tests.stores.pool import WINDOW_S, at, hello, in_window, registered, reported, request
+from tests.stores.pool import (
+    WINDOW_S,
+    Everything,
+    at,
+    hello,
+    in_window,
+    registered,
+    reported,
+    request,
+)
 from tests.stores.pool_machine import Machine, Pool
 
 
@@ -39,7 +49,7 @@ def memory() -> MemoryRegistry:
 
 
 class MemoryPool(Pool):
-    def new(self) -> Registry:
+    def new(self) -> Everything:
         return memory()
 
 
@@ -48,7 +58,7 @@ class SideBySide(Machine):
 
     url: str
 
-    def new(self) -> Registry:
+    def new(self) -> Everything:
         self.redis = connect(self.url)
         other = RedisRegistry(
             self.redis,
@@ -108,6 +118,24 @@ told = st.builds(
     profile=profiles,
     owner=st.sampled_from(Owner),
 )
+caps = st.none() | limits
+placements = st.one_of(
+    st.builds(
+        BrowserPlacement,
+        mode=st.sampled_from([m for m in Mode if m not in {Mode.NAMED_WINDOW, Mode.IDENTITY}]),
+        fill=st.sampled_from(Fill),
+        max_windows=caps,
+        max_tabs_per_window=caps,
+    ),
+    st.builds(BrowserPlacement, mode=st.just(Mode.NAMED_WINDOW), window_id=windows),
+    st.builds(
+        BrowserPlacement,
+        mode=st.just(Mode.IDENTITY),
+        identity=st.just("shop"),
+        exclusive=st.booleans(),
+        max_tabs_per_window=caps,
+    ),
+)
 requests = st.builds(
     request,
     namespace=namespaces,
@@ -115,6 +143,8 @@ requests = st.builds(
     requirements=st.just({}) | metadata,
     identity=st.none() | identities,
     profile=profiles,
+    affinity_client_id=st.none() | ids,
+    placement=st.none() | placements,
 )
 few = st.integers(0, 3)
 FIELDS = ("namespace", "client_type", "requirements", "identity", "profile")
@@ -125,7 +155,7 @@ timeouts = st.sampled_from([0.1, 7.3, 60.0, float("inf")])
 class Anything(SideBySide):
     """Both answer alike, also to what no agent or coordinator would ever say."""
 
-    def new(self) -> Registry:
+    def new(self) -> Everything:
         self.number = 1
         self.given: list[Assignment] = []
         both = super().new()
@@ -172,6 +202,8 @@ class Anything(SideBySide):
             requirements=data.draw(st.sampled_from([{}, client.metadata])),
             identity=window.identity if window is not None else None,
             profile=window.profile if window is not None else "",
+            affinity_client_id=data.draw(st.none() | ids),
+            placement=data.draw(st.none() | placements),
         )
         wrong = data.draw(st.sampled_from([*[None] * 5, *FIELDS]))
         if wrong is not None:
@@ -253,6 +285,57 @@ class Anything(SideBySide):
             case _:
                 self.ask(self.both.restore, one)
 
+    @rule(client_id=ids, data=st.data(), timeout_s=timeouts)
+    def takes_whatever_is_at_hand(
+        self, client_id: ClientId, data: st.DataObject, timeout_s: float
+    ) -> None:
+        _, asked = self.fitting(data, client_id)
+        request = _reusing(asked)
+        snapshot = self.do(self.both.snapshot(now=at(self.now)))
+        there = {c.key for c in decide.candidates(request, snapshot)}
+        how = {"now": at(self.now), "timeout_s": timeout_s}
+        found = self.ask(self.both.assign_first, request, **how)
+        # With so few contexts all of them are looked at: one is had exactly where one would do.
+        assert (found is None) == (not there)
+        if found is not None:
+            assert (found.client_id, found.context_id) in there
+            near = {client_id for client_id, _ in there} & {request.affinity_client_id}
+            assert not near or found.client_id in near
+
+    @rule(client_id=ids, namespace=namespaces, wrong_link=seldom, any_link=st.booleans())
+    def is_released(
+        self, client_id: ClientId, namespace: Namespace, wrong_link: bool, any_link: bool
+    ) -> None:
+        link = None if any_link else self.link(client_id, wrong_link)
+        self.ask(self.both.release_client, namespace, client_id, link=link)
+
+    @rule(namespace=namespaces)
+    def takes_a_turn(self, namespace: Namespace) -> None:
+        self.ask(self.both.next_turn, namespace)
+
+    @rule(client_id=ids, data=st.data(), window_id=st.none() | windows)
+    def reserves_for_a_request(
+        self, client_id: ClientId, data: st.DataObject, window_id: WindowId | None
+    ) -> None:
+        _, request = self.fitting(data, client_id)
+        if window_id is None:
+            self.ask(self.both.reserve_window_for, request, client_id, now=at(self.now))
+        else:
+            self.ask(self.both.reserve_tab_for, request, client_id, window_id, now=at(self.now))
+
+    @rule(client_id=ids, data=st.data(), off=off, how=st.sampled_from(["make", "back", "settle"]))
+    def has_flows(self, client_id: ClientId, data: st.DataObject, off: int, how: str) -> None:
+        epoch, now = self.epoch(client_id, off), at(self.now)
+        match how:
+            case "make":
+                self.ask(self.both.reserve_flow, client_id, now=now)
+            case "back":
+                self.ask(self.both.cancel_flow, client_id, epoch=epoch)
+            case _:
+                context_id, request = self.fitting(data, client_id)
+                times = {"epoch": epoch, "now": now, "timeout_s": data.draw(timeouts)}
+                self.ask(self.both.settle_flow, request, client_id, context_id, **times)
+
     @rule(client_id=ids, identity=identities, off=off, back=st.booleans())
     def reserves_a_window(
         self, client_id: ClientId, identity: str | None, off: int, back: bool
@@ -310,6 +393,13 @@ class Anything(SideBySide):
     def both_are_alike(self) -> None:
         if hasattr(self, "both"):
             self.do(self.both.snapshot(now=at(self.now)))
+
+
+def _reusing(request: Request) -> Request:
+    """Return the request as one for which something that is there may do."""
+    if request.placement is None or request.mode not in MUST_CREATE:
+        return request
+    return replace(request, placement=replace(request.placement, mode=Mode.REUSE_ONLY))
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ from farm.core.model import (
     Request,
     Token,
 )
+from farm.stores.memory.ready import Ready
 from farm.stores.memory.wakes import MemoryWakes
 
 
@@ -36,6 +37,7 @@ class MemoryClients(MemoryWakes):
         """In order of client_id, so that a snapshot need not sort them."""
         self._reports: dict[ClientId, int] = {}
         self._tokens: dict[ClientId, Token] = {}
+        self._ready = Ready()
         self._last_links: dict[ClientId, LinkId] = {}
         """The current link of each client, or the last it had."""
 
@@ -61,9 +63,9 @@ class MemoryClients(MemoryWakes):
             expires_at=Instant(now + timeout_s),
             dedicated=request.dedicated,
         )
-        self._clients[client.client_id] = replace(
-            client, assignments={**client.assignments, context_id: assignment}
-        )
+        held = replace(client, assignments={**client.assignments, context_id: assignment})
+        self._clients[client.client_id] = held
+        self._ready.taken(held, context_id)
         return assignment
 
     def _raise_token(self, client_id: ClientId, seen: Token | None) -> None:
@@ -84,8 +86,20 @@ class MemoryClients(MemoryWakes):
             self._put(change(client))
 
     def _put(self, client: Client) -> None:
+        """Keep what has become of a client that is known, and wake who waits."""
+        self._take_room(client)
+        self.changed()
+
+    def _take_room(self, client: Client) -> None:
+        """The same, and wake nobody."""
+        self._clients[client.client_id] = client
+        self._ready.show(client)
+
+    def _learn(self, client: Client) -> None:
+        """Keep what a client has registered or reported, and wake who waits."""
         known = client.client_id in self._clients
         self._clients[client.client_id] = client
         if not known:
             self._clients = dict(sorted(self._clients.items()))
+        self._ready.learn(client)
         self.changed()

@@ -41,7 +41,7 @@ class MemoryConnections(MemoryClients):
             self._last_links[client.client_id] = client.link
         self._reports[client.client_id] = 0
         self._raise_token(client.client_id, highest_token)
-        self._put(kept)
+        self._learn(kept)
         return kept
 
     def _is_held_by_another(self, known: Client, client: Client, now: Instant) -> bool:
@@ -63,6 +63,7 @@ class MemoryConnections(MemoryClients):
         was_present = now - client.seen_at <= self._window_s
         self._clients[client_id] = replace(client, seen_at=now)
         if not was_present:
+            self._ready.show(client)
             self.changed()
         return True
 
@@ -86,6 +87,7 @@ class MemoryConnections(MemoryClients):
             return ()
         del self._clients[client_id]
         del self._epoch_names[client_id]
+        self._ready.forget(client_id)
         self._last_links.pop(client_id, None)
         self.changed()
         return tuple(client.assignments.values())

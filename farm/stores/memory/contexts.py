@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from farm.core import reservation
+from farm.core.eligibility import reject_client
 from farm.core.model import (
     Assignment,
     Client,
     ClientId,
     Context,
     ContextId,
+    Contexts,
     Instant,
     LinkId,
     Namespace,
@@ -24,7 +26,7 @@ from farm.stores.memory.clients import MemoryClients
 
 
 class MemoryContexts(MemoryClients):
-    """The ports `ContextRegistry`, `ClientRelease` and `TurnKeeper`."""
+    """The ports `ContextRegistry`, `FirstFit`, `ClientRelease` and `TurnKeeper`."""
 
     def __init__(self, *, store_epoch: int, presence_window_s: float) -> None:
         super().__init__(store_epoch=store_epoch, presence_window_s=presence_window_s)
@@ -58,7 +60,7 @@ class MemoryContexts(MemoryClients):
         self._reports[client_id] = number
         there = {context.context_id: context for context in contexts}
         gone = tuple(a for key, a in client.assignments.items() if key not in there)
-        self._put(
+        self._learn(
             replace(
                 client,
                 seen_at=now,
@@ -87,6 +89,23 @@ class MemoryContexts(MemoryClients):
             return denial or Denial.GONE
         return self._hold(client, request, context_id, now=now, timeout_s=timeout_s)
 
+    async def assign_first(
+        self, request: Request, *, now: Instant, timeout_s: float
+    ) -> Assignment | None:
+        """See `FirstFit.assign_first`."""
+        for client_id in self._ready.clients(request):
+            client = self._clients.get(client_id)
+            if client is None or now - client.seen_at > self._window_s:
+                self._ready.hide(client_id)  # a heartbeat brings it back
+            elif reject_client(request, client, now=now, window_s=self._window_s) is None:
+                for context_id in self._ready.contexts(request, client_id):
+                    taken = await self.assign(
+                        request, client_id, context_id, now=now, timeout_s=timeout_s
+                    )
+                    if isinstance(taken, Assignment):
+                        return taken
+        return None
+
     async def restore(self, assignment: Assignment) -> bool:
         """See `ContextRegistry.restore`."""
         client = self._clients.get(assignment.client_id)
@@ -94,7 +113,7 @@ class MemoryContexts(MemoryClients):
             return False
         held = replace(assignment, epoch=client.epoch)
         context = Context(context_id=assignment.context_id)
-        self._put(
+        self._learn(
             replace(
                 client,
                 contexts={assignment.context_id: context, **client.contexts},
@@ -179,10 +198,9 @@ class MemoryContexts(MemoryClients):
 def _released(client: Client, ended: Sequence[Assignment]) -> Client:
     """End assignments; their contexts are dirty until the agent reports them clean (P9)."""
     keys = {assignment.context_id for assignment in ended}
+    dirty = {key: replace(client.contexts[key], clean=False) for key in keys}
     return replace(
         client,
         assignments={k: a for k, a in client.assignments.items() if k not in keys},
-        contexts={
-            k: replace(c, clean=False) if k in keys else c for k, c in client.contexts.items()
-        },
+        contexts=Contexts.of(client.contexts).but(dirty),
     )

@@ -36,7 +36,7 @@ class MemoryWindows(MemoryClients):
             return denial or Denial.GONE
         if identity is not None and self._is_taken(identity):
             return Denial.TAKEN
-        self._clients[client_id] = _opening(client, 1, identity)  # wakes nobody, see `_hold`
+        self._take_room(_opening(client, 1, identity))
         return client.epoch
 
     def _is_taken(self, identity: str) -> bool:
@@ -67,7 +67,7 @@ class MemoryWindows(MemoryClients):
         )
         if denial is not None or client is None:
             return denial or Denial.GONE
-        self._clients[client_id] = _tabs_opening(client, window_id, 1)
+        self._take_room(_tabs_opening(client, window_id, 1))
         return client.epoch
 
     async def reserve_flow(self, client_id: ClientId, *, now: Instant) -> int | Denial:
@@ -76,7 +76,7 @@ class MemoryWindows(MemoryClients):
         denial = reservation.deny_flow(client, now=now, window_s=self._window_s)
         if denial is not None or client is None:
             return denial or Denial.GONE
-        self._clients[client_id] = _flows_opening(client, 1)
+        self._take_room(_flows_opening(client, 1))
         return client.epoch
 
     async def cancel_window(self, client_id: ClientId, *, epoch: int, identity: str | None) -> None:

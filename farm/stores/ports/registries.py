@@ -137,6 +137,22 @@ class AssignmentRegistry(Protocol):
 
 
 @runtime_checkable
+class FirstFit(Protocol):
+    """Finds what will do without reading all there is, for who leaves the choice to the store."""
+
+    async def assign_first(
+        self, request: Request, *, now: Instant, timeout_s: float
+    ) -> Assignment | None:
+        """Take an idle context that will do, as `assign` does; None where none was at hand.
+
+        The affinity client's come first, then those of the emptiest client, or of the fullest where
+        the request says so. However much there is, it looks at a bounded part; so None says nothing
+        of the rest.
+        """
+        ...
+
+
+@runtime_checkable
 class BulkTimeout(Protocol):
     """Ends what is over in one step. Optional: without it a manager ends one after the other."""
 
@@ -286,5 +302,6 @@ class Wakes(Protocol):
 class Registry(ConnectionRegistry, ContextRegistry, BrowserWindowRegistry, Wakes, Protocol):
     """All four over one atomic store.
 
-    `ClientRelease`, `TurnKeeper` and `PlacedReservations` are offered besides, where they are.
+    `FirstFit`, `ClientRelease`, `TurnKeeper` and `PlacedReservations` are offered besides; the
+    farm's own stores offer them all.
     """

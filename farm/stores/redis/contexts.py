@@ -1,6 +1,7 @@
 """What agents have, and which task holds which of it."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 from farm.core.model import (
     Assignment,
@@ -9,13 +10,16 @@ from farm.core.model import (
     ContextId,
     Instant,
     LinkId,
+    Namespace,
     Request,
     Snapshot,
     Token,
     Window,
 )
+from farm.core.placement import Fill
 from farm.core.reservation import Denial
 from farm.stores.redis import records
+from farm.stores.redis.reports import report_parts
 from farm.stores.redis.shard import RedisShard
 
 # How many assignments one script ends at most, so that Redis is not kept from others for long.
@@ -23,7 +27,7 @@ _EXPIRED_AT_ONCE = 500
 
 
 class RedisContexts(RedisShard):
-    """The `ContextRegistry` port."""
+    """The ports `ContextRegistry`, `FirstFit`, `ClientRelease` and `TurnKeeper`."""
 
     async def snapshot(self, *, now: Instant) -> Snapshot:
         """See `ContextRegistry.snapshot`.
@@ -48,9 +52,7 @@ class RedisContexts(RedisShard):
         now: Instant,
     ) -> tuple[Assignment, ...] | Denial:
         """See `ContextRegistry.report`."""
-        of_windows = records.window_fields(windows, contexts)
-        identities = sorted({one.identity for one in windows if one.identity is not None})
-        of_contexts = records.context_fields(windows, contexts)
+        parts = report_parts(windows, contexts)
         outcome, *gone = await self._run(
             "report",
             client_id,
@@ -58,12 +60,8 @@ class RedisContexts(RedisShard):
             epoch,
             number,
             repr(now),
-            len(of_windows),
-            len(identities),
-            len(of_contexts),
-            *of_windows,
-            *identities,
-            *of_contexts,
+            *map(len, parts),
+            *chain.from_iterable(parts),
         )
         if outcome != "ok":
             return Denial(outcome)
@@ -90,10 +88,31 @@ class RedisContexts(RedisShard):
         )
         return records.assigned(reply, request, client_id, context_id, now=now, timeout_s=timeout_s)
 
+    async def assign_first(
+        self, request: Request, *, now: Instant, timeout_s: float
+    ) -> Assignment | None:
+        """See `FirstFit.assign_first`. One round trip."""
+        near, placement = request.affinity_client_id, request.placement
+        outcome, *taken = await self._run(
+            "assign_first",
+            records.request_text(request),
+            repr(now),
+            repr(self._window_s),
+            repr(now + timeout_s),
+            Fill.SPREAD if placement is None else placement.fill,
+            *(() if near is None else (near,)),
+        )
+        if outcome != "ok":
+            return None
+        client_id, context_id, epoch, token = taken
+        return records.assignment(
+            request, client_id, context_id, epoch, token, now=now, timeout_s=timeout_s
+        )
+
     async def restore(self, assignment: Assignment) -> bool:
         """See `ContextRegistry.restore`."""
         context = Context(context_id=assignment.context_id)
-        _, record = records.context_fields((), [context])
+        record = records.context_text(context, records.place(None, ""))
         reply = await self._run("restore", records.assignment_text(assignment), record)
         return bool(reply[0] == "ok")
 
@@ -139,3 +158,17 @@ class RedisContexts(RedisShard):
             ended += map(records.assignment_from, texts)
             if len(texts) < _EXPIRED_AT_ONCE:
                 return tuple(ended)
+
+    async def release_client(
+        self, namespace: Namespace, client_id: ClientId, *, link: LinkId | None
+    ) -> tuple[Assignment, ...]:
+        """See `ClientRelease.release_client`."""
+        _, ended = await self._run(
+            "release_client", client_id, namespace, *(() if link is None else (link,))
+        )
+        return tuple(map(records.assignment_from, ended))
+
+    async def next_turn(self, namespace: Namespace) -> int:
+        """See `TurnKeeper.next_turn`."""
+        _, turn = await self._run("next_turn", namespace)
+        return int(turn)

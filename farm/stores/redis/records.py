@@ -7,8 +7,8 @@ Likewise a context's record holds what the core compares of its window, as one t
 """
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from farm.core.eligibility import canonical
@@ -37,11 +37,12 @@ from farm.core.reservation import Denial
 _TAB = "tab:"
 WINDOWS = "windows"
 """The field that counts windows being created."""
+FLOWS = "flows"
+"""The field that counts flows being created."""
 
 
-def _json(value: object) -> str:
-    # Lua's decoder refuses the escape of half a surrogate pair, but passes its bytes on.
-    return json.dumps(value, ensure_ascii=False)
+# Lua's decoder refuses the escape of half a surrogate pair, but passes its bytes on.
+json_text = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def tab_field(window_id: WindowId) -> str:
@@ -49,6 +50,7 @@ def tab_field(window_id: WindowId) -> str:
     return f"{_TAB}{window_id}"
 
 
+@lru_cache(maxsize=1024)
 def place(identity: str | None, profile: str) -> str:
     """Return what must be equal between a request and the window of a context."""
     return canonical([identity, profile])
@@ -69,7 +71,7 @@ def request_text(request: Request) -> str:
         wanted["window_id"] = placement.window_id
     if request.client_type is not None:
         wanted["client_type"] = request.client_type
-    return _json(wanted)
+    return json_text(wanted)
 
 
 def client_fields(client: Client) -> list[str | int]:
@@ -77,7 +79,7 @@ def client_fields(client: Client) -> list[str | int]:
     capacity = client.capacity
     fields: dict[str, str | int] = {
         "draining": int(client.draining),
-        "namespaces": _json(client.namespaces),
+        "namespaces": json_text(client.namespaces),
         "max_windows": capacity.max_windows,
         "max_tabs_per_window": capacity.max_tabs_per_window,
         "max_flows": capacity.max_flows,
@@ -86,57 +88,30 @@ def client_fields(client: Client) -> list[str | int]:
         fields["max_concurrency"] = capacity.max_concurrency
     if client.browser is not None:
         fields["browser"] = client.browser
-    return _flat(fields)
+    return flat(fields)
 
 
 def metadata_fields(client: Client) -> list[str | int]:
     """Return the fields and values of the metadata."""
-    return _flat({key: canonical(value) for key, value in client.metadata.items()})
+    return flat({key: canonical(value) for key, value in client.metadata.items()})
 
 
-def window_fields(windows: Sequence[Window], contexts: Sequence[Context]) -> list[str | int]:
-    """Return ids and records of reported windows."""
-    tabs = Counter(context.window_id for context in contexts)
-    return _flat(
+def context_text(context: Context, where: str) -> str:
+    """Return the record of a context in a place."""
+    return json_text(
         {
-            window.window_id: _json(
-                {
-                    "window_id": window.window_id,
-                    "identity": window.identity,
-                    "profile": window.profile,
-                    "owner": window.owner,
-                    "tabs": tabs[window.window_id],
-                }
-            )
-            for window in windows
+            "context_id": context.context_id,
+            "window_id": context.window_id,
+            "owner": context.owner,
+            "state": context.state,
+            "clean": context.clean,
+            "place": where,
         }
     )
 
 
-def context_fields(windows: Iterable[Window], contexts: Sequence[Context]) -> list[str | int]:
-    """Return ids and records of reported contexts."""
-    places = {window.window_id: place(window.identity, window.profile) for window in windows}
-    nowhere = place(None, "")
-    return _flat(
-        {
-            context.context_id: _json(
-                {
-                    "context_id": context.context_id,
-                    "window_id": context.window_id,
-                    "owner": context.owner,
-                    "state": context.state,
-                    "clean": context.clean,
-                    "place": nowhere
-                    if context.window_id is None
-                    else places.get(context.window_id, nowhere),
-                }
-            )
-            for context in contexts
-        }
-    )
-
-
-def _flat(fields: Mapping[str, str | int]) -> list[str | int]:
+def flat(fields: Mapping[str, str | int]) -> list[str | int]:
+    """Return fields and values in one list."""
     return [part for field in fields.items() for part in field]
 
 
@@ -153,7 +128,7 @@ def token_from(text: str) -> Token:
 
 def assignment_text(assignment: Assignment) -> str:
     """Return an assignment as the scripts keep it."""
-    return _json(
+    return json_text(
         {
             "namespace": assignment.namespace,
             "client_id": assignment.client_id,
@@ -195,15 +170,29 @@ def assigned(
     now: Instant,
     timeout_s: float,
 ) -> Assignment | Denial:
-    """Return what a script that takes a context has answered."""
+    """Return what a script that takes this context has answered."""
     if reply[0] != "ok":
         return Denial(reply[0])
     _, epoch, token = reply
+    return assignment(request, client_id, context_id, epoch, token, now=now, timeout_s=timeout_s)
+
+
+def assignment(
+    request: Request,
+    client_id: str,
+    context_id: str,
+    epoch: str,
+    token: str,
+    *,
+    now: Instant,
+    timeout_s: float,
+) -> Assignment:
+    """Return the assignment that rules.lua `hold` has made."""
     return Assignment(
         namespace=request.namespace,
-        client_id=client_id,
+        client_id=ClientId(client_id),
         epoch=int(epoch),
-        context_id=context_id,
+        context_id=ContextId(context_id),
         task_id=request.task_id,
         token=token_from(token),
         since=now,
@@ -240,6 +229,7 @@ def client_from(parts: Sequence[Any]) -> Client:
         contexts={one.context_id: one for one in _contexts_from(contexts, frozenset(dirty))},
         assignments={one.context_id: one for one in map(assignment_from, held)},
         opening_windows=counts.pop(WINDOWS, 0),
+        opening_flows=counts.pop(FLOWS, 0),
         opening_tabs={WindowId(field.removeprefix(_TAB)): n for field, n in counts.items()},
         opening_identities={identity: int(count) for identity, count in pairs(identities)},
     )

@@ -1,4 +1,4 @@
-"""Windows and tabs being created."""
+"""Windows, tabs and flows being created."""
 
 from farm.core.model import Assignment, ClientId, ContextId, Instant, Request, WindowId
 from farm.core.reservation import Denial
@@ -7,33 +7,50 @@ from farm.stores.redis.shard import RedisShard
 
 
 class RedisWindows(RedisShard):
-    """The `BrowserWindowRegistry` port."""
+    """The ports `BrowserWindowRegistry` and `PlacedReservations`."""
 
     async def reserve_window(
         self, client_id: ClientId, *, identity: str | None, now: Instant
     ) -> int | Denial:
         """See `BrowserWindowRegistry.reserve_window`."""
-        outcome, *epoch = await self._run(
-            "reserve_window",
-            client_id,
-            repr(now),
-            repr(self._window_s),
-            repr(now + self._reservation_timeout_s),
-            *_given(identity),
-        )
-        return int(epoch[0]) if outcome == "ok" else Denial(outcome)
+        return await self._reserve("window", client_id, now, "", *_given(identity))
+
+    async def reserve_window_for(
+        self, request: Request, client_id: ClientId, *, now: Instant
+    ) -> int | Denial:
+        """See `PlacedReservations.reserve_window_for`."""
+        limit = request.placement.max_windows if request.placement else None
+        identity = _given(request.identity)
+        return await self._reserve("window", client_id, now, _or_empty(limit), *identity)
 
     async def reserve_tab(
         self, client_id: ClientId, window_id: WindowId, *, now: Instant
     ) -> int | Denial:
         """See `BrowserWindowRegistry.reserve_tab`."""
+        return await self._reserve("tab", client_id, now, window_id)
+
+    async def reserve_tab_for(
+        self, request: Request, client_id: ClientId, window_id: WindowId, *, now: Instant
+    ) -> int | Denial:
+        """See `PlacedReservations.reserve_tab_for`."""
+        limit = request.placement.max_tabs_per_window if request.placement else None
+        asked = (_or_empty(limit), records.request_text(request))
+        return await self._reserve("tab", client_id, now, window_id, *asked)
+
+    async def reserve_flow(self, client_id: ClientId, *, now: Instant) -> int | Denial:
+        """See `PlacedReservations.reserve_flow`."""
+        return await self._reserve("flow", client_id, now)
+
+    async def _reserve(
+        self, what: str, client_id: ClientId, now: Instant, *asked: str | int
+    ) -> int | Denial:
         outcome, *epoch = await self._run(
-            "reserve_tab",
+            f"reserve_{what}",
             client_id,
             repr(now),
             repr(self._window_s),
             repr(now + self._reservation_timeout_s),
-            window_id,
+            *asked,
         )
         return int(epoch[0]) if outcome == "ok" else Denial(outcome)
 
@@ -44,6 +61,10 @@ class RedisWindows(RedisShard):
     async def cancel_tab(self, client_id: ClientId, window_id: WindowId, *, epoch: int) -> None:
         """See `BrowserWindowRegistry.cancel_tab`."""
         await self._run("cancel", client_id, epoch, records.tab_field(window_id))
+
+    async def cancel_flow(self, client_id: ClientId, *, epoch: int) -> None:
+        """See `PlacedReservations.cancel_flow`."""
+        await self._run("cancel", client_id, epoch, records.FLOWS)
 
     async def settle_window(
         self,
@@ -75,6 +96,20 @@ class RedisWindows(RedisShard):
         reserved = (str(epoch), records.tab_field(window_id))
         return await self._settle(request, client_id, context_id, reserved, now, timeout_s)
 
+    async def settle_flow(
+        self,
+        request: Request,
+        client_id: ClientId,
+        context_id: ContextId,
+        *,
+        epoch: int,
+        now: Instant,
+        timeout_s: float,
+    ) -> Assignment | Denial:
+        """See `PlacedReservations.settle_flow`."""
+        reserved = (str(epoch), records.FLOWS)
+        return await self._settle(request, client_id, context_id, reserved, now, timeout_s)
+
     async def _settle(
         self,
         request: Request,
@@ -99,3 +134,7 @@ class RedisWindows(RedisShard):
 
 def _given(identity: str | None) -> tuple[str, ...]:
     return () if identity is None else (identity,)
+
+
+def _or_empty(limit: int | None) -> int | str:
+    return "" if limit is None else limit

@@ -1,7 +1,7 @@
--- Gives a reserved window or tab back; does nothing in another epoch.
--- ARGV: client id, epoch, 'windows' or 'tab:<window id>', identity if it has one.
+-- Gives a reserved window, tab or flow back; does nothing in another epoch.
+-- ARGV: client id, epoch, 'windows', 'flows' or 'tab:<window id>', identity if it has one.
 local id = ARGV[2]
 if redis.call('HGET', key('client', id), 'epoch') ~= ARGV[3] then return {'no'} end
 give_back(id, ARGV[4], ARGV[5])
-touch(id)
+changed(id)
 return {'ok', wake()}

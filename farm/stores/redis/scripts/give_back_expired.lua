@@ -6,7 +6,7 @@ for _, id in ipairs(redis.call('ZRANGE', key('clients'), 0, -1)) do
     local kind, identity = unpack(cjson.decode(member))
     redis.call('ZREM', key('reservations', id), member)
     uncount(id, kind, identity)
-    touch(id)
+    changed(id)
     given_back = given_back + 1
   end
 end

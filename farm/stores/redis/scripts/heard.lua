@@ -6,4 +6,5 @@ local before = redis.call('HGET', key('seen'), id)
 redis.call('HSET', key('seen'), id, ARGV[4])
 touch(id, 'heard')
 if ARGV[4] - before <= tonumber(ARGV[5]) then return {'ok'} end
+show(id, read_client(id))
 return {'ok', wake()}

@@ -16,12 +16,17 @@ end
 redis.call('HDEL', key('client', id), 'link', 'browser', 'max_concurrency')
 redis.call('HSET', key('client', id), 'instance', instance, 'epoch_name', epoch_name,
   'type', type, 'report', 0)
-if link ~= '' then redis.call('HSET', key('client', id), 'link', link) end
+if link ~= '' then
+  redis.call('HSET', key('client', id), 'link', link)
+  redis.call('HSET', key('links'), id, link)
+end
+list_metadata(id, 'SREM')
 redis.call('DEL', key('metadata', id))
 local own = 11 + tonumber(ARGV[10])
-put_all(key('metadata', id), 11, own - 1)
-put_all(key('client', id), own, #ARGV)
+put_all('HSET', key('metadata', id), 11, own - 1)
+list_metadata(id, 'SADD')
+put_all('HSET', key('client', id), own, #ARGV)
 redis.call('HSET', key('seen'), id, ARGV[8])
 if ARGV[7] ~= '' then raise_token(id, ARGV[7]) end
-touch(id)
+changed(id)
 return {'ok', wake(), whole_client(id)}

@@ -2,7 +2,6 @@
 -- ARGV: client id, context id, token.
 local id, context_id = ARGV[2], ARGV[3]
 if not held(id, context_id, ARGV[4]) then return {'no'} end
-end_assignment(id, context_id)
-redis.call('SADD', key('dirty', id), context_id)
-touch(id)
+release(id, context_id)
+changed(id)
 return {'ok', wake()}

@@ -5,9 +5,8 @@ local ended = {}
 for _, member in ipairs(over) do
   local id, context_id = unpack(cjson.decode(member))
   ended[#ended + 1] = redis.call('HGET', key('assignments', id), context_id)
-  end_assignment(id, context_id)
-  redis.call('SADD', key('dirty', id), context_id)
-  touch(id)
+  release(id, context_id)
+  changed(id)
 end
 if #ended == 0 then return {'ok', false, ended} end
 return {'ok', wake(), ended}

@@ -5,6 +5,7 @@ if redis.call('HGET', key('client', id), 'epoch') ~= ARGV[3] then return {'no'} 
 local ended = redis.call('HVALS', key('assignments', id))
 forget(id, PARTS)
 redis.call('HDEL', key('seen'), id)
+redis.call('HDEL', key('links'), id)
 redis.call('ZREM', key('clients'), id)
 redis.call('ZREM', key('heard'), id)
 touch(id, 'gone')

@@ -1,29 +1,35 @@
 -- Replaces the picture of one epoch (promise 1).
--- ARGV: client id, link, epoch, number, now, how many arguments tell of windows, of identities and
--- of contexts, then windows and contexts as pairs of id and record, the identities between them.
+-- ARGV: client id, link, epoch, number, now, how many arguments each of the parts below takes, and
+-- those: windows, contexts and tabs as fields and values, places and identities, idle contexts as
+-- scores and members.
+local TOLD = {{'windows', 'HSET'}, {'contexts', 'HSET'}, {'tabs', 'HSET'}, {'places', 'SADD'},
+              {'identities', 'SADD'}, {'idle', 'ZADD'}}
 local id = ARGV[2]
 local found = redis.call('HMGET', key('client', id), 'link', 'epoch', 'report')
 if not found[1] or found[1] ~= ARGV[3] or found[2] ~= ARGV[4]
   or tonumber(ARGV[5]) <= tonumber(found[3]) then return {'stale'} end
 
-for _, part in ipairs({'windows', 'identities', 'contexts', 'dirty'}) do
-  redis.call('DEL', key(part, id))
+local from = 7 + #TOLD
+for n, told in ipairs(TOLD) do
+  local name, to = key(told[1], id), from + ARGV[6 + n]
+  redis.call('DEL', name)
+  put_all(told[2], name, from, to - 1)
+  from = to
 end
-local identities = 10 + tonumber(ARGV[7])
-local contexts = identities + tonumber(ARGV[8])
-put_all(key('windows', id), 10, identities - 1)
-for at = identities, contexts - 1 do redis.call('SADD', key('identities', id), ARGV[at]) end
-put_all(key('contexts', id), contexts, contexts + tonumber(ARGV[9]) - 1)
+redis.call('DEL', key('dirty', id))
 redis.call('HSET', key('client', id), 'report', ARGV[5])
 redis.call('HSET', key('seen'), id, ARGV[6])
 
 local gone = {}
 for _, text in ipairs(redis.call('HVALS', key('assignments', id))) do
   local context_id = cjson.decode(text).context_id
-  if redis.call('HEXISTS', key('contexts', id), context_id) == 0 then
+  local context = redis.call('HGET', key('contexts', id), context_id)
+  if context then
+    redis.call('ZREM', key('idle', id), idle(cjson.decode(context).place, context_id))
+  else
     gone[#gone + 1] = text
     end_assignment(id, context_id)
   end
 end
-touch(id)
+changed(id)
 return {'ok', wake(), gone}

@@ -1,11 +1,11 @@
 -- What is being created on a client: a count a kind, and until when each is to be believed in.
--- A kind is 'windows' or 'tab:<window id>'; a coordinator that dies gives nothing back itself.
+-- A kind is 'windows', 'flows' or 'tab:<window id>'; a coordinator that dies gives nothing back itself.
 
 local function reserve(id, kind, identity, expires_at)
   add(key('opening', id), kind, 1)
   if identity then add(key('opening_identities', id), identity, 1) end
   redis.call('ZADD', key('reservations', id), expires_at,
-    cjson.encode({kind, identity or false, touch(id)}))
+    cjson.encode({kind, identity or false, changed(id)}))
 end
 
 local function uncount(id, kind, identity)

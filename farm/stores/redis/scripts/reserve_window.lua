@@ -1,12 +1,15 @@
 -- Reserves a window, its first tab and a slot (promise 5). Restates reservation.py `deny_window`,
 -- and that an identity has one window among all agents of the shard.
--- ARGV: client id, now, presence window, expiry, identity if it has one. Taking wakes nobody.
-local id, identity = ARGV[2], ARGV[6]
+-- ARGV: client id, now, presence window, expiry, a request's own limit of windows or '', identity
+-- if it has one. Taking wakes nobody.
+local id, identity = ARGV[2], ARGV[7]
 local client = read_client(id)
 local denial = deny_slot(id, client, ARGV[3], ARGV[4])
 if denial then return {denial} end
 local opening = tonumber(redis.call('HGET', key('opening', id), 'windows') or 0)
-if redis.call('HLEN', key('windows', id)) + opening >= client.max_windows then return {'full'} end
+if redis.call('HLEN', key('windows', id)) + opening >= within(client.max_windows, ARGV[6]) then
+  return {'full'}
+end
 for _, other in ipairs(identity and redis.call('ZRANGE', key('clients'), 0, -1) or {}) do
   if redis.call('SISMEMBER', key('identities', other), identity) == 1
     or redis.call('HEXISTS', key('opening_identities', other), identity) == 1 then

@@ -9,5 +9,7 @@ end
 redis.call('HSETNX', key('contexts', id), one.context_id, ARGV[3])
 put_assignment(one)
 raise_token(id, one.token)
-touch(id)
+local place = cjson.decode(redis.call('HGET', key('contexts', id), one.context_id)).place
+redis.call('ZREM', key('idle', id), idle(place, one.context_id))
+changed(id)
 return {'ok', wake()}

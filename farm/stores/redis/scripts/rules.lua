@@ -1,18 +1,8 @@
--- Restates farm/core/model.py `used_slots`, eligibility.py CLIENT_CHECKS and CONTEXT_CHECKS, and
--- reservation.py `deny_*`. Equality of JSON values is of their canonical texts, made by the caller.
-
-local function used_slots(id)
-  local used = redis.call('HLEN', key('assignments', id))
-  for _, count in ipairs(redis.call('HVALS', key('opening', id))) do used = used + count end
-  return used
-end
-
-local function is_present(client, now, window_s)
-  return client.link and now - client.seen_at <= tonumber(window_s)
-end
+-- Restates farm/core/eligibility.py CLIENT_CHECKS and CONTEXT_CHECKS, and reservation.py `deny_*`.
+-- Equality of JSON values is of their canonical texts, made by the caller.
 
 local function is_of_namespace(client, namespace)
-  for _, one in ipairs(cjson.decode(client.namespaces)) do
+  for _, one in ipairs(client.namespaces) do
     if one == namespace then return true end
   end
   return false
@@ -33,7 +23,8 @@ local function deny_client(id, client, request, now, window_s, given_back)
     or not is_present(client, now, window_s)
     or client.draining
     or not client.max_concurrency then return 'not_ready' end
-  if used_slots(id) - given_back >= client.max_concurrency then return 'full' end
+  client.used = used_slots(id) - given_back
+  if client.used >= client.max_concurrency then return 'full' end
 end
 
 -- Restates eligibility.py `_is_in_window`.
@@ -46,38 +37,51 @@ end
 -- Restates eligibility.py `reject_company`. `reserved` tabs of the window are the request's own.
 local function deny_company(id, window_id, request, besides, reserved)
   local shared = tonumber(redis.call('HGET', key('opening', id), 'tab:' .. window_id) or 0) > reserved
-  for _, text in ipairs(redis.call('HVALS', key('contexts', id))) do
-    local other = cjson.decode(text)
-    if other.window_id == window_id and other.context_id ~= besides then
-      local held = redis.call('HGET', key('assignments', id), other.context_id)
+  local text = redis.call('HGET', key('tabs', id), window_id)
+  local tabs = text and cjson.decode(text) or {ids = {}}
+  shared = shared or tabs.strange
+  for _, tab in ipairs(tabs.ids) do
+    if tab ~= besides then
+      local held = redis.call('HGET', key('assignments', id), tab)
       if held and cjson.decode(held).dedicated then return 'taken' end
-      shared = shared or held or other.owner ~= 'worker' or not other.clean
-        or redis.call('SISMEMBER', key('dirty', id), other.context_id) == 1
+      shared = shared or held or redis.call('SISMEMBER', key('dirty', id), tab) == 1
     end
   end
   if request.dedicated and shared then return 'taken' end
 end
 
-local function deny_context(id, context_id, context, request)
+-- `given_back` tabs of `kind` were reserved for the request.
+local function deny_context(id, context_id, text, request, given_back, kind)
+  local context = cjson.decode(text)
   if context.owner ~= 'worker'
     or not is_in_window(context, request)
     or context.place ~= request.place
     or (context.state ~= 'active' and context.state ~= 'idle')
     or not context.clean
     or redis.call('SISMEMBER', key('dirty', id), context_id) == 1 then return 'not_ready' end
-end
-
--- `given_back` tabs of `kind` were reserved for the request.
-local function deny_assign(id, client, context_id, request, now, window_s, given_back, kind)
-  local context = client and redis.call('HGET', key('contexts', id), context_id)
-  if not context then return 'gone' end
-  if redis.call('HEXISTS', key('assignments', id), context_id) == 1 then return 'taken' end
-  context = cjson.decode(context)
-  local denial = deny_client(id, client, request, now, window_s, given_back)
-    or deny_context(id, context_id, context, request)
-  if denial or context.window_id == cjson.null then return denial end
+  if context.window_id == cjson.null then return end
   local own = kind == 'tab:' .. context.window_id and given_back or 0
   return deny_company(id, context.window_id, request, context_id, own)
+end
+
+-- The record of a context that nobody holds, or false and why there is none.
+local function unassigned(id, context_id)
+  local text = redis.call('HGET', key('contexts', id), context_id)
+  if not text then return false, 'gone' end
+  if redis.call('HEXISTS', key('assignments', id), context_id) == 1 then return false, 'taken' end
+  return text
+end
+
+local function deny_assign(id, client, context_id, request, now, window_s, given_back, kind)
+  if not client then return 'gone' end
+  local text, denial = unassigned(id, context_id)
+  return denial or deny_client(id, client, request, now, window_s, given_back)
+    or deny_context(id, context_id, text, request, given_back, kind)
+end
+
+-- The negotiated number, or the lower one that a request asks to be kept to.
+local function within(negotiated, asked)
+  return asked and asked ~= '' and math.min(negotiated, tonumber(asked)) or negotiated
 end
 
 local function deny_slot(id, client, now, window_s)
@@ -86,12 +90,15 @@ local function deny_slot(id, client, now, window_s)
   if not client.max_concurrency or used_slots(id) >= client.max_concurrency then return 'full' end
 end
 
--- Assigns a context that has not been denied. Times are texts, as Python wrote them.
+-- Assigns a context that has not been denied, so is in the request's place. Times are texts, as
+-- Python wrote them.
 local function hold(id, client, context_id, request, now, expires_at)
   local token = next_token(id)
   put_assignment({namespace = request.namespace, client_id = id, epoch = client.epoch,
                   context_id = context_id, task_id = request.task_id, token = token, since = now,
                   renewed_at = now, expires_at = expires_at, dedicated = request.dedicated})
+  redis.call('ZREM', key('idle', id), idle(request.place, context_id))
+  load(id, client, client.used + 1)
   touch(id)
   return client.epoch, token
 end

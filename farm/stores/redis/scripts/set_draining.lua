@@ -3,5 +3,5 @@
 local id = ARGV[2]
 if redis.call('EXISTS', key('client', id)) == 0 then return {'no'} end
 redis.call('HSET', key('client', id), 'draining', '1')
-touch(id)
+changed(id)
 return {'ok', wake()}

@@ -1,7 +1,7 @@
 -- Turns a reservation into the assignment of its tab. Restates reservation.py `deny_assign`, with
 -- the reserved slot counted as free: it becomes the assignment's, never two, never none.
 -- ARGV: client id, context id, request, now, presence window, expiry, epoch,
--- 'windows' or 'tab:<window id>', identity if it has one.
+-- 'windows', 'flows' or 'tab:<window id>', identity if it has one.
 local id, context_id, request, kind = ARGV[2], ARGV[3], cjson.decode(ARGV[4]), ARGV[9]
 local client = read_client(id)
 if not client or client.epoch ~= ARGV[8] then return {'gone'} end

@@ -13,10 +13,13 @@ end
 -- Lua would write a large number as 1.7e+15.
 local function whole(number) return string.format('%.0f', number) end
 
+local micros
+
 -- A number above `last`, and above all given out before Redis lost its last second of writes.
 local function later(last)
-  local time = redis.call('TIME')
-  return math.max((tonumber(last) or 0) + 1, time[1] * 1000000 + time[2])
+  local time = not micros and redis.call('TIME')
+  micros = micros or time[1] * 1000000 + time[2]
+  return math.max((tonumber(last) or 0) + 1, micros)
 end
 
 -- Notes that a client has changed, was merely `heard` of, or is `gone`, for snapshots that read

@@ -1,16 +1,19 @@
--- One client's state as several scripts read and change it.
+-- One client's state as several scripts read and change it. Restates farm/core/model.py
+-- `used_slots`, and eligibility.py `_is_present`.
 
-local PARTS = {'client', 'metadata', 'windows', 'identities', 'contexts', 'dirty', 'assignments',
-               'opening', 'opening_identities', 'reservations'}
+local PARTS = {'client', 'metadata', 'windows', 'identities', 'contexts', 'tabs', 'places', 'idle',
+               'dirty', 'assignments', 'opening', 'opening_identities', 'reservations'}
 
 local function read_client(id)
   local found = redis.call('HMGET', key('client', id), 'epoch', 'epoch_name', 'type', 'instance',
-    'link', 'draining', 'namespaces', 'max_concurrency', 'max_windows', 'max_tabs_per_window')
+    'link', 'draining', 'namespaces', 'max_concurrency', 'max_windows', 'max_tabs_per_window',
+    'max_flows')
   if not found[1] then return nil end
   return {epoch = found[1], epoch_name = found[2], type = found[3], instance = found[4],
-          link = found[5], draining = found[6] == '1', namespaces = found[7],
+          link = found[5], draining = found[6] == '1', namespaces = cjson.decode(found[7]),
           max_concurrency = tonumber(found[8]), max_windows = tonumber(found[9]),
-          max_tabs_per_window = tonumber(found[10]), seen_at = redis.call('HGET', key('seen'), id)}
+          max_tabs_per_window = tonumber(found[10]), max_flows = tonumber(found[11]),
+          seen_at = redis.call('HGET', key('seen'), id)}
 end
 
 -- All of a client, in the order in which records.py reads it.
@@ -22,10 +25,20 @@ local function whole_client(id)
           redis.call('HGETALL', key('opening_identities', id)), redis.call('HGET', key('seen'), id)}
 end
 
--- Writes any number of fields: `unpack` can't take them all at once.
-local function put_all(name, from, to)
+local function used_slots(id)
+  local used = redis.call('HLEN', key('assignments', id))
+  for _, count in ipairs(redis.call('HVALS', key('opening', id))) do used = used + count end
+  return used
+end
+
+local function is_present(client, now, window_s)
+  return client.link and now - client.seen_at <= tonumber(window_s)
+end
+
+-- Writes any number of arguments: `unpack` can't take them all at once.
+local function put_all(command, name, from, to)
   for first = from, to, 1000 do
-    redis.call('HSET', name, unpack(ARGV, first, math.min(first + 999, to)))
+    redis.call(command, name, unpack(ARGV, first, math.min(first + 999, to)))
   end
 end
 
@@ -68,16 +81,15 @@ local function end_assignment(id, context_id)
   redis.call('ZREM', key('expiries'), cjson.encode({id, context_id}))
 end
 
+-- Its context is dirty until it is reported clean (promise 9).
+local function release(id, context_id)
+  end_assignment(id, context_id)
+  redis.call('SADD', key('dirty', id), context_id)
+end
+
 -- The assignment of this context, as text and decoded, if it is under this token (promise 8).
 local function held(id, context_id, token)
   local text = redis.call('HGET', key('assignments', id), context_id)
   local one = text and cjson.decode(text)
   if one and one.token == token then return text, one end
-end
-
-local function forget(id, parts)
-  for _, text in ipairs(redis.call('HVALS', key('assignments', id))) do
-    end_assignment(id, cjson.decode(text).context_id)
-  end
-  for _, part in ipairs(parts) do redis.call('DEL', key(part, id)) end
 end

@@ -3,5 +3,5 @@
 local id = ARGV[2]
 if redis.call('HGET', key('client', id), 'link') ~= ARGV[3] then return {'no'} end
 redis.call('HDEL', key('client', id), 'link')
-touch(id)
+changed(id)
 return {'ok', wake()}
