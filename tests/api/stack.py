@@ -23,10 +23,11 @@ from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
 from farm.jobs.feed import JobFeed
 from farm.jobs.ports import Progress, Waiting
 from farm.jobs.service import JobService
+from farm.manager.delivery import AppNode
 from farm.manager.misses import Misses
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import SqliteDatabase, SqlLedger
-from farm.stores.memory.registry import MemoryRegistry
+from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.stores.records import Attempt, Evidence, Finish, Item
 
 DEFAULT = Namespace("default")
@@ -76,6 +77,7 @@ class Stack:
     probe: "Probe"
     owners: dict[ClientId, str]
     misses: Misses
+    node: AppNode
 
     def as_admin(self, **headers: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.admin}", **headers}
@@ -197,6 +199,7 @@ async def running(directory: Path, *, min_free_bytes: int = 0) -> AsyncIterator[
         registry = MemoryRegistry(store_epoch=store_epoch, presence_window_s=10.0)
         dispatcher, feed, probe = StandInDispatcher(), JobFeed(), Probe()
         tokens = TokenBook(ledger, system_clock)
+        node = AppNode(commands=MemoryCommandLog(since=system_clock()), clock=system_clock)
         owners: dict[ClientId, str] = {}
         misses = Misses()
         _, admin = await tokens.add(scope="admin", namespace=DEFAULT, name="admin")
@@ -210,6 +213,7 @@ async def running(directory: Path, *, min_free_bytes: int = 0) -> AsyncIterator[
                     directory / "artifacts", max_bytes=MAX_ARTIFACT, min_free_bytes=min_free_bytes
                 ),
                 registry=registry,
+                app_node=node,
                 jobs=jobs,
                 dispatcher=dispatcher,
                 feed=feed,
@@ -245,6 +249,7 @@ async def running(directory: Path, *, min_free_bytes: int = 0) -> AsyncIterator[
                     probe=probe,
                     owners=owners,
                     misses=misses,
+                    node=node,
                 )
         finally:
             await runner.cleanup()

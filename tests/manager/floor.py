@@ -106,7 +106,7 @@ class Agent:
         result = wire.Result(
             command_id=order.command_id, outcome="succeeded", value={"context_id": context_id}
         )
-        self.floor.node.answered(self.client_id, result)
+        await self.floor.node.answered(self.client_id, result)
 
 
 def named(tab: str, **changes: Any) -> Context:
@@ -151,7 +151,7 @@ class Floor:
         assert isinstance(found, Client)
         agent = Agent(self, found)
         assert found.link is not None
-        self.node.attach(found.client_id, LinkId(found.link), agent.receive)
+        await self.node.attach(found.client_id, LinkId(found.link), agent.receive)
         await agent.has(*tabs)
         return agent
 

@@ -51,7 +51,7 @@ class RedisContexts(RedisShard):
         of_windows = records.window_fields(windows, contexts)
         identities = sorted({one.identity for one in windows if one.identity is not None})
         of_contexts = records.context_fields(windows, contexts)
-        outcome, *gone = await self._run(
+        outcome, *gone = await self.run(
             "report",
             client_id,
             link,
@@ -79,7 +79,7 @@ class RedisContexts(RedisShard):
         timeout_s: float,
     ) -> Assignment | Denial:
         """See `ContextRegistry.assign`."""
-        reply = await self._run(
+        reply = await self.run(
             "assign",
             client_id,
             context_id,
@@ -94,7 +94,7 @@ class RedisContexts(RedisShard):
         """See `ContextRegistry.restore`."""
         context = Context(context_id=assignment.context_id)
         _, record = records.context_fields((), [context])
-        reply = await self._run("restore", records.assignment_text(assignment), record)
+        reply = await self.run("restore", records.assignment_text(assignment), record)
         return bool(reply[0] == "ok")
 
     async def renew(
@@ -107,7 +107,7 @@ class RedisContexts(RedisShard):
         timeout_s: float,
     ) -> Assignment | None:
         """See `ContextRegistry.renew`."""
-        outcome, *renewed = await self._run(
+        outcome, *renewed = await self.run(
             "renew",
             client_id,
             context_id,
@@ -119,12 +119,12 @@ class RedisContexts(RedisShard):
 
     async def holds(self, client_id: ClientId, context_id: ContextId, token: Token) -> bool:
         """See `ContextRegistry.holds`."""
-        reply = await self._run("holds", client_id, context_id, records.token_text(token))
+        reply = await self.run("holds", client_id, context_id, records.token_text(token))
         return bool(reply[0] == "ok")
 
     async def release(self, client_id: ClientId, context_id: ContextId, token: Token) -> bool:
         """See `ContextRegistry.release`."""
-        reply = await self._run("release", client_id, context_id, records.token_text(token))
+        reply = await self.run("release", client_id, context_id, records.token_text(token))
         return bool(reply[0] == "ok")
 
     async def release_expired(self, *, now: Instant) -> tuple[Assignment, ...]:
@@ -132,10 +132,10 @@ class RedisContexts(RedisShard):
 
         What is still reserved for a coordinator that died is given back, too.
         """
-        await self._run("give_back_expired", repr(now))
+        await self.run("give_back_expired", repr(now))
         ended: list[Assignment] = []
         while True:
-            _, texts = await self._run("release_expired", repr(now), _EXPIRED_AT_ONCE)
+            _, texts = await self.run("release_expired", repr(now), _EXPIRED_AT_ONCE)
             ended += map(records.assignment_from, texts)
             if len(texts) < _EXPIRED_AT_ONCE:
                 return tuple(ended)

@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from redis.exceptions import NoScriptError
 
 # What every script is preceded by; Redis has no way to include.
-_SHARED = ("shard", "state", "reservations", "rules")
+_SHARED = ("shard", "state", "reservations", "rules", "routes")
 
 
 class Scripts:

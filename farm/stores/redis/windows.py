@@ -13,7 +13,7 @@ class RedisWindows(RedisShard):
         self, client_id: ClientId, *, identity: str | None, now: Instant
     ) -> int | Denial:
         """See `BrowserWindowRegistry.reserve_window`."""
-        outcome, *epoch = await self._run(
+        outcome, *epoch = await self.run(
             "reserve_window",
             client_id,
             repr(now),
@@ -27,7 +27,7 @@ class RedisWindows(RedisShard):
         self, client_id: ClientId, window_id: WindowId, *, now: Instant
     ) -> int | Denial:
         """See `BrowserWindowRegistry.reserve_tab`."""
-        outcome, *epoch = await self._run(
+        outcome, *epoch = await self.run(
             "reserve_tab",
             client_id,
             repr(now),
@@ -39,11 +39,11 @@ class RedisWindows(RedisShard):
 
     async def cancel_window(self, client_id: ClientId, *, epoch: int, identity: str | None) -> None:
         """See `BrowserWindowRegistry.cancel_window`."""
-        await self._run("cancel", client_id, epoch, records.WINDOWS, *_given(identity))
+        await self.run("cancel", client_id, epoch, records.WINDOWS, *_given(identity))
 
     async def cancel_tab(self, client_id: ClientId, window_id: WindowId, *, epoch: int) -> None:
         """See `BrowserWindowRegistry.cancel_tab`."""
-        await self._run("cancel", client_id, epoch, records.tab_field(window_id))
+        await self.run("cancel", client_id, epoch, records.tab_field(window_id))
 
     async def settle_window(
         self,
@@ -84,7 +84,7 @@ class RedisWindows(RedisShard):
         now: Instant,
         timeout_s: float,
     ) -> Assignment | Denial:
-        reply = await self._run(
+        reply = await self.run(
             "settle",
             client_id,
             context_id,
