@@ -114,8 +114,8 @@ class ContextHandle:
         """Have the agent open a page of its own and close it again, if it knows us. See `send`."""
         return await self.send(self._new_id(), wire.Probe(), effect=Effect.NONE)
 
-    async def cancel(self, command_id: str) -> None:
-        """Ask for a run to be stopped; it answers with a result of its own.
+    async def cancel(self, sent: SentCommand) -> None:
+        """Ask for a run of this handle to be stopped; it answers with a result of its own.
 
         Raises:
             CollaboratorMissingError: If the manager has no app_node.
@@ -124,7 +124,7 @@ class ContextHandle:
         """
         node = self._node()
         await self._check_held()
-        await node.tell(self._assignment.client_id, wire.Cancel(command_id=command_id))
+        await node.tell(sent.client_id, wire.Cancel(command_id=sent.command_id))
 
     async def wait(self, sent: SentCommand) -> Answer:
         """Return what the agent answers: its result, or an ack that refuses. Sets no clock.

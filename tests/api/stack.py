@@ -18,6 +18,7 @@ from farm.api.readiness import Readiness
 from farm.api.request_state import Principal
 from farm.api.serving import ApiRunner
 from farm.clock import system_clock
+from farm.core.commands import Retention
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
 from farm.jobs.feed import JobFeed
@@ -78,6 +79,7 @@ class Stack:
     owners: dict[ClientId, str]
     misses: Misses
     node: AppNode
+    log: MemoryCommandLog
 
     def as_admin(self, **headers: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.admin}", **headers}
@@ -199,7 +201,8 @@ async def running(directory: Path, *, min_free_bytes: int = 0) -> AsyncIterator[
         registry = MemoryRegistry(store_epoch=store_epoch, presence_window_s=10.0)
         dispatcher, feed, probe = StandInDispatcher(), JobFeed(), Probe()
         tokens = TokenBook(ledger, system_clock)
-        node = AppNode(commands=MemoryCommandLog(since=system_clock()), clock=system_clock)
+        log = MemoryCommandLog(since=system_clock(), retention=Retention(keep=10))
+        node = AppNode(commands=log, clock=system_clock)
         owners: dict[ClientId, str] = {}
         misses = Misses()
         _, admin = await tokens.add(scope="admin", namespace=DEFAULT, name="admin")
@@ -250,6 +253,7 @@ async def running(directory: Path, *, min_free_bytes: int = 0) -> AsyncIterator[
                     owners=owners,
                     misses=misses,
                     node=node,
+                    log=log,
                 )
         finally:
             await runner.cleanup()

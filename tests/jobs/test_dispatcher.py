@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from farm.core.job_states import AttemptState, JobState
-from farm.core.model import Assignment, ClientId
+from farm.core.model import Assignment, ClientId, LinkId
 from farm.errors import StoreUnavailableError
 from farm.protocol import messages as wire
 from farm.protocol.failures import Reason
