@@ -158,9 +158,9 @@ class Relay:
         word: asyncio.Future[Word] = asyncio.get_running_loop().create_future()
         self._words[command_id] = word
         try:
+            if not await self._routes.post(to, order.model_dump_json(exclude_none=True)):
+                return None
             async with asyncio.timeout(self._word_within_s):
-                if not await self._routes.post(to, order.model_dump_json(exclude_none=True)):
-                    return None
                 return await word
         except (TimeoutError, StoreUnavailableError):
             return None  # it may have been posted, read, and done

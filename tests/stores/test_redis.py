@@ -298,7 +298,7 @@ def test_every_script_says_first_what_it_takes() -> None:
     for script in (files("farm.stores.redis") / "scripts").iterdir():
         head = re.match(r"(-- .*\n)+", script.read_text())
         assert head, script.name
-        if script.name not in {"state.lua", "rules.lua", "reservations.lua"}:
+        if script.name not in {"state.lua", "rules.lua", "reservations.lua", "routes.lua"}:
             assert "ARGV: " in head[0], script.name
 
 
@@ -494,3 +494,21 @@ async def test_an_agent_may_have_seen_a_token_beyond_the_time(new_redis_registry
     await reported(registry, "T1", "T2", client=await registered(registry, highest=seen))
     for tab, counter in (("T1", 2**52 + 1), ("T2", 2**52 + 2)):
         assert (await assigned(registry, tab)).token == Token(store_epoch=1, counter=counter)
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_what_calls_redis_again_and_again_can_be_cancelled_at_any_moment(
+    new_redis_registry: Callable[[int], Awaitable[RedisRegistry]], turns: int
+) -> None:
+    registry = await new_redis_registry(1)
+
+    async def again_and_again() -> None:
+        while True:
+            await registry.store_epoch()
+
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        loop = group.create_task(again_and_again())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        loop.cancel()
+    assert loop.cancelled()
