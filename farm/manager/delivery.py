@@ -118,8 +118,7 @@ class AppNode:
         """Send a message that nobody waits on.
 
         Raises:
-            ClientAbsentError: If the agent has no link.
-            StoreUnavailableError: If where its link is can't be read.
+            ClientAbsentError: If the agent can't be reached.
         """
         if self._relay is None or client_id in self._links:
             await self.tell_here(client_id, message)

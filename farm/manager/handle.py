@@ -249,5 +249,5 @@ async def release_context(app_node: AppNode | None, held: Assignment) -> None:
     )
     try:
         await app_node.tell(held.client_id, order)
-    except (ClientAbsentError, StoreUnavailableError) as error:
+    except ClientAbsentError as error:
         log.debug("release.not_told", context_id=held.context_id, reason=error.detail)

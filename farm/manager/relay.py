@@ -180,14 +180,17 @@ class Relay:
         """Have a message sent that nobody waits on.
 
         Raises:
-            ClientAbsentError: If the agent has no link.
-            StoreUnavailableError: If the letter can't be posted.
+            ClientAbsentError: If the agent can't be reached.
         """
-        route = await self._routes.route(client_id)
         letter = Passage(client_id=client_id, message=message)
-        if route is None or not await self._routes.post(
-            route.coordinator, letter.model_dump_json(exclude_none=True)
-        ):
+        try:
+            route = await self._routes.route(client_id)
+            posted = route is not None and await self._routes.post(
+                route.coordinator, letter.model_dump_json(exclude_none=True)
+            )
+        except StoreUnavailableError as error:
+            raise ClientAbsentError(f"agent {client_id} is out of reach: {error.detail}") from error
+        if not posted:
             raise _not_connected(client_id)
 
     # Those of the others

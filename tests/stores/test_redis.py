@@ -13,13 +13,16 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 from structlog.testing import capture_logs
 
+from farm.core.commands import CommandEvidence, Retention
 from farm.core.model import Capacity, ClientId, ContextId, Token, WindowId
 from farm.core.reservation import Denial
 from farm.errors import ConflictError, StoreUnavailableError
-from farm.stores.redis import RedisClock, RedisRegistry, connect
+from farm.stores.ports.routes import CoordinatorId
+from farm.stores.redis import RedisClock, RedisCommandLog, RedisRegistry, RedisRoutes, connect
 from tests.stores import redis_server
 from tests.stores.pool import (
     LINK,
+    NS,
     T0,
     TIMEOUT_S,
     WINDOW_S,
@@ -266,6 +269,15 @@ async def test_every_key_has_the_hash_tag_of_its_shard_and_none_ever_expires(
     registry, redis = spoiled
     await registered(registry, hello("b", metadata={"k": 1}), epoch="b")
     await registry.reserve_window(A, identity="shop", now=T0)
+    log = RedisCommandLog(registry, retention=Retention(keep=1))
+    for name in ("c1", "c2"):
+        evidence = CommandEvidence(
+            command_id=name, namespace=NS, client_id=A, kind="run", admitted_at=T0
+        )
+        assert await log.admit(evidence)
+    routes = RedisRoutes(registry, coordinator=CoordinatorId("one"))
+    await routes.claim(A, LINK)
+    assert await routes.post(routes.coordinator, "letter")
     keys = await redis.keys("*")
     assert len(keys) > 10
     for key in keys:
