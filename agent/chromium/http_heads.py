@@ -11,6 +11,9 @@ MARK = "X-Tabfarm-Egress"
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _HOP_BY_HOP = frozenset({"connection", "keep-alive", "te", "trailer"})
+_CONNECTION = frozenset({"connection", "proxy-connection"})
+_REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
+_BODILESS = frozenset({204, 304})
 
 
 class MalformedHead(Exception):  # noqa: N818 - an outcome of reading what a stranger sent
@@ -30,6 +33,30 @@ class Request:
     """The head to send on, in origin form."""
     body: int | None = 0
     """Length of the body in bytes; None is chunked."""
+    method: str = "CONNECT"
+    persistent: bool = False
+    """Whether the client would ask more on the same connection."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it may be sent again where nobody knows if it arrived: it has no effect."""
+        return self.method in _REPEATABLE and self.body == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """A response's head."""
+
+    head: bytes
+    """As the client is to get it."""
+    interim: bool = False
+    """Another head follows (1xx)."""
+    body: int | None = 0
+    """Length of the body in bytes; None is up to the end of the connection."""
+    server_stays: bool = False
+    """Whether the server takes another request on this connection."""
+    client_stays: bool = False
+    """Whether the client may ask more on its own."""
 
 
 def read_request(head: bytes) -> Request:
@@ -42,17 +69,19 @@ def read_request(head: bytes) -> Request:
     parts = line.split(" ")
     if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
         raise MalformedHead("not an HTTP/1 request")
-    method, target, _version = parts
+    method, target, version = parts
     try:
         if method == "CONNECT":
             host, port = split_authority(target, default_port=443)
             return Request(tunnel=True, host=host, port=port or 443, url=target[:300])
-        return _absolute(method, target, fields)
+        return _absolute(method, target, fields, persistent=version != "HTTP/1.0")
     except ValueError as error:
         raise MalformedHead(str(error)) from error
 
 
-def _absolute(method: str, target: str, fields: list[tuple[str, str]]) -> Request:
+def _absolute(
+    method: str, target: str, fields: list[tuple[str, str]], *, persistent: bool
+) -> Request:
     url = urlsplit(target)
     if url.scheme.lower() != "http":
         raise MalformedHead("only absolute http URLs are forwarded")
@@ -60,30 +89,31 @@ def _absolute(method: str, target: str, fields: list[tuple[str, str]]) -> Reques
     host, port = split_authority(authority, default_port=80)
     path = (url.path or "/") + (f"?{url.query}" if "?" in target else "")
     named = _named_by_connection(fields)
+    dropped = named | _HOP_BY_HOP | {"host", "upgrade"}
     kept = [
         (name, value)
         for name, value in fields
-        if name.lower() not in named | {"host", "upgrade"} and not name.lower().startswith("proxy-")
+        if (lower := name.lower()) not in dropped and not lower.startswith("proxy-")
     ]
     return Request(
         tunnel=False,
         host=host,
         port=port or 80,
         url=f"http://{authority}{url.path or '/'}"[:300],
-        forward=_join(
-            f"{method} {path} HTTP/1.1", [("Host", authority), *kept, ("Connection", "close")]
-        ),
+        forward=_join(f"{method} {path} HTTP/1.1", [("Host", authority), *kept]),
         body=_body_length(fields),
+        method=method,
+        persistent=persistent and "close" not in named,
     )
 
 
-def rewrite_response(head: bytes) -> tuple[int, bytes]:
-    """Return a response's status and its head made to end the connection after this exchange.
+def read_response(head: bytes, *, to: Request) -> Response:
+    """Understand the head of a response to a request, and rewrite it for the client.
 
     Interim answers (1xx) keep their head.
 
     Raises:
-        MalformedHead: If it is no HTTP/1 response.
+        MalformedHead: If it is no HTTP/1 response, or one that nobody asked for.
     """
     line, fields = _split(head, lenient=True)
     version, _, rest = line.partition(" ")
@@ -91,15 +121,24 @@ def rewrite_response(head: bytes) -> tuple[int, bytes]:
     if not version.startswith("HTTP/1.") or not (status.isascii() and status.isdigit()):
         raise MalformedHead("the server did not answer in HTTP/1")
     code = int(status)
+    if code == 101:
+        raise MalformedHead("the server changed to a protocol nobody asked for")
     if 100 <= code < 200:
-        return code, head
+        return Response(head=head, interim=True)
+    bodiless = to.method == "HEAD" or code in _BODILESS
+    body = 0 if bodiless else _response_length(fields)
     named = _named_by_connection(fields)
-    kept = [
-        (name, value)
-        for name, value in fields
-        if name.lower() not in named | {MARK.lower(), "proxy-connection"}
-    ]
-    return code, _join(line, [*kept, ("Connection", "close")])
+    client_stays = to.persistent and body is not None
+    dropped = named | _HOP_BY_HOP | {MARK.lower(), "proxy-connection"}
+    kept = [(name, value) for name, value in fields if name.lower() not in dropped]
+    if not client_stays:
+        kept.append(("Connection", "close"))
+    return Response(
+        head=_join(line, kept),
+        body=body,
+        server_stays=body is not None and version == "HTTP/1.1" and "close" not in named,
+        client_stays=client_stays,
+    )
 
 
 def own_answer(status: str, mark: str, text: str) -> bytes:
@@ -139,8 +178,17 @@ def _join(line: str, fields: list[tuple[str, str]]) -> bytes:
 
 
 def _named_by_connection(fields: list[tuple[str, str]]) -> frozenset[str]:
-    values = (value for name, value in fields if name.lower() == "connection")
-    return _HOP_BY_HOP | {token.strip().lower() for value in values for token in value.split(",")}
+    values = [value for name, value in fields if name.lower() in _CONNECTION]
+    return frozenset(token.strip().lower() for value in values for token in value.split(","))
+
+
+def _response_length(fields: list[tuple[str, str]]) -> int | None:
+    """Return the length of a response's body, None where only its end will tell."""
+    try:
+        has_one = any(name.lower() == "content-length" for name, _ in fields)
+        return _body_length(fields) if has_one else None
+    except MalformedHead:
+        return None
 
 
 def _body_length(fields: list[tuple[str, str]]) -> int | None:

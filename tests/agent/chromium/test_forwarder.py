@@ -69,16 +69,22 @@ async def forwarding(
         await forwarder.close()
 
 
-async def ask(forwarder: Forwarder, data: bytes) -> bytes:
+async def dial(forwarder: Forwarder) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     host, port = forwarder.address.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    writer.write(data)
+    return await asyncio.open_connection(host, int(port))
+
+
+async def ask(forwarder: Forwarder, data: bytes) -> bytes:
+    """Send a request that is the last on its connection, and return all that comes."""
+    reader, writer = await dial(forwarder)
+    writer.write(data.replace(END, b"\r\nConnection: close" + END, 1))
     async with asyncio.timeout(5):
         answer = await reader.read()
     writer.close()
     return answer
 
 
+END = b"\r\n\r\n"
 NAMES = {
     "shop.test": ["127.0.0.1"],
     "rebind.test": ["169.254.169.254", "127.0.0.1"],
@@ -107,34 +113,21 @@ async def test_a_request_reaches_the_server_in_origin_form_without_proxy_headers
     assert b"Accept: */*" in head
     assert b"roxy" not in head
     assert b"Hop" not in head
-    assert head.count(b"Connection: close") == 1
+    assert b"Connection" not in head
     assert answer.endswith(b"\r\n\r\nhi")
     assert told == []
 
 
-async def test_the_answer_ends_the_connection_and_cannot_pose_as_ours() -> None:
+async def test_an_answer_cannot_pose_as_ours() -> None:
     upstream = Upstream(OK)
     async with (
         listening(upstream.handle) as port,
         forwarding("shop.test", names=NAMES) as (forwarder, _),
     ):
         answer = await ask(forwarder, f"GET http://shop.test:{port}/ HTTP/1.1\r\n\r\n".encode())
-    assert b"Connection: close" in answer
     assert b"X-Kept: 1" in answer
     assert b"eep-alive" not in answer
     assert b"X-Tabfarm-Egress" not in answer
-
-
-async def test_a_second_request_on_the_connection_goes_nowhere() -> None:
-    upstream = Upstream(OK)
-    async with (
-        listening(upstream.handle) as port,
-        forwarding("shop.test", names=NAMES) as (forwarder, _),
-    ):
-        one = f"GET http://shop.test:{port}/1 HTTP/1.1\r\n\r\n"
-        answer = await ask(forwarder, (one + one.replace("/1", "/2")).encode())
-    assert len(upstream.heads) == 1
-    assert answer.count(b"200 OK") == 1
 
 
 async def test_a_body_is_passed_on() -> None:
@@ -201,8 +194,7 @@ async def test_a_tunnel_carries_bytes_both_ways_until_both_ends_close() -> None:
         listening(echo) as port,
         forwarding(f"shop.test:{port}", names=NAMES) as (forwarder, _),
     ):
-        host, own = forwarder.address.removeprefix("http://").split(":")
-        reader, writer = await asyncio.open_connection(host, int(own))
+        reader, writer = await dial(forwarder)
         writer.write(f"CONNECT shop.test:{port} HTTP/1.1\r\n\r\nhello".encode())
         writer.write_eof()
         async with asyncio.timeout(5):
@@ -266,8 +258,7 @@ async def test_a_narrower_policy_cuts_the_connections_made_under_the_wider_one()
         listening(upstream.handle) as port,
         forwarding("shop.test", names=NAMES) as (forwarder, _),
     ):
-        host, own = forwarder.address.removeprefix("http://").split(":")
-        reader, writer = await asyncio.open_connection(host, int(own))
+        reader, writer = await dial(forwarder)
         writer.write(f"CONNECT shop.test:{port} HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n".encode())
         await reader.readuntil(b"\r\n\r\n")
         forwarder.apply(Policy())
@@ -284,8 +275,7 @@ async def test_a_client_that_leaves_takes_the_upstream_connection_with_it() -> N
         listening(upstream.handle) as port,
         forwarding("shop.test", names=NAMES) as (forwarder, _),
     ):
-        host, own = forwarder.address.removeprefix("http://").split(":")
-        _, writer = await asyncio.open_connection(host, int(own))
+        _, writer = await dial(forwarder)
         writer.write(f"GET http://shop.test:{port}/ HTTP/1.1\r\n\r\n".encode())
         async with asyncio.timeout(5):
             while not upstream.heads:
@@ -303,8 +293,7 @@ async def test_closing_ends_an_exchange_that_waits_for_a_name() -> None:
         return []
 
     forwarder = await Forwarder(lambda _: None, resolver=never).start()
-    host, own = forwarder.address.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(own))
+    reader, writer = await dial(forwarder)
     writer.write(b"GET http://shop.test/ HTTP/1.1\r\n\r\n")
     async with asyncio.timeout(5):
         await asked.wait()
@@ -315,30 +304,27 @@ async def test_closing_ends_an_exchange_that_waits_for_a_name() -> None:
     writer.close()
 
 
-async def test_a_name_looked_up_under_one_policy_is_judged_by_the_next() -> None:
+async def test_a_name_looked_up_under_one_policy_is_not_reached_under_the_next() -> None:
     upstream, asked, answered = Upstream(OK), asyncio.Event(), asyncio.Event()
-    told: asyncio.Queue[Denied] = asyncio.Queue()
 
     async def slow(host: str, port: int) -> list[str]:
         asked.set()
         await answered.wait()
         return ["127.0.0.1"]
 
-    forwarder = await Forwarder(told.put_nowait, resolver=slow).start()
+    forwarder = await Forwarder(lambda _: None, resolver=slow).start()
     async with listening(upstream.handle) as port:
         forwarder.apply(Policy.of(Egress(allow=("shop.test",))))
-        host, own = forwarder.address.removeprefix("http://").split(":")
-        _, writer = await asyncio.open_connection(host, int(own))
+        reader, writer = await dial(forwarder)
         writer.write(f"GET http://shop.test:{port}/ HTTP/1.1\r\n\r\n".encode())
         async with asyncio.timeout(5):
             await asked.wait()
-        forwarder.apply(Policy())
-        answered.set()
-        async with asyncio.timeout(5):
-            denied = await told.get()
+            forwarder.apply(Policy())
+            answered.set()
+            with pytest.raises(ConnectionError):
+                await reader.readexactly(1)
         await forwarder.close()
         writer.close()
-    assert "egress.allow" in denied.reason
     assert not upstream.heads
 
 
@@ -378,8 +364,7 @@ async def test_an_open_tunnel_is_cut_when_the_agent_may_not_act() -> None:
         forwarder = await Forwarder(lambda _: None, may_act=lambda: allowed[0]).start()
         forwarder.apply(Policy.of(Egress(allow=("127.0.0.1",))))
         try:
-            host, own = forwarder.address.removeprefix("http://").split(":")
-            reader, writer = await asyncio.open_connection(host, int(own))
+            reader, writer = await dial(forwarder)
             writer.write(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n".encode())
             await reader.readuntil(b"\r\n\r\n")
             writer.write(b"one")
