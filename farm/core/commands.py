@@ -131,6 +131,7 @@ class Mark:
     state: CommandState
     at: Instant
     reason: str | None = None
+    """Noted of what settles, as is the payload."""
     payload: Payload | None = None
     """Only an agent gives one."""
 
@@ -142,7 +143,7 @@ class Mark:
     @property
     def by_agent(self) -> bool:
         """Tell whether the agent had the command, to say so."""
-        return self.state in _BY_AGENT or self.payload is not None
+        return self.state in _BY_AGENT or (self.settles and self.payload is not None)
 
 
 _BY_AGENT = frozenset({_S.ACKNOWLEDGED, _S.REFUSED, _S.RESULT})
@@ -157,11 +158,13 @@ def marked(known: CommandEvidence, mark: Mark) -> CommandEvidence | None:
     acknowledged_at = known.acknowledged_at
     if acknowledged_at is None and mark.by_agent:
         acknowledged_at = mark.at
+    if not mark.settles:
+        return replace(known, state=mark.state, acknowledged_at=acknowledged_at)
     return replace(
         known,
         state=mark.state,
         acknowledged_at=acknowledged_at,
-        settled_at=mark.at if mark.settles else None,
+        settled_at=mark.at,
         reason=mark.reason,
         payload=mark.payload,
     )

@@ -278,13 +278,16 @@ class Relay:
 
     async def _look_for_lost(self, node: Carrier) -> None:
         """Fail what was sent on a link elsewhere that is there no more."""
-        for sent in node.sent_through_others():
-            if sent.through is None or sent.link is None:
-                continue
-            if await self._routes.route(sent.client_id) != Route(
-                coordinator=sent.through, link=sent.link
-            ):
-                sent.fail()
+        waiting = node.sent_through_others()
+        for client_id in {sent.client_id for sent in waiting}:
+            route = await self._routes.route(client_id)
+            for sent in waiting:
+                if sent.client_id == client_id and not _is_at(sent, route):
+                    sent.fail()
+
+
+def _is_at(sent: Elsewhere, route: Route | None) -> bool:
+    return route is not None and (sent.through, sent.link) == (route.coordinator, route.link)
 
 
 def _not_connected(client_id: ClientId) -> ClientAbsentError:

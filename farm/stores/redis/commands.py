@@ -52,7 +52,7 @@ class RedisCommandLog:
 
     async def mark(self, namespace: Namespace, command_id: str, mark: Mark) -> bool:
         """See `CommandLog.mark`."""
-        payload = mark.payload
+        payload = mark.payload if mark.settles else None
         reply = await self._shard.run(
             "command_mark",
             namespace,
@@ -115,8 +115,9 @@ def _fields(mark: Mark) -> dict[str, Any]:
         fields["send_attempted_at"] = repr(mark.at)
     if mark.by_agent:
         fields["acknowledged_at"] = repr(mark.at)
-    if mark.settles:
-        fields["settled_at"] = repr(mark.at)
+    if not mark.settles:
+        return fields
+    fields["settled_at"] = repr(mark.at)
     if mark.reason is not None:
         fields["reason"] = mark.reason
     if mark.payload is not None:
