@@ -40,7 +40,7 @@ from farm.protocol import messages as wire
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.plan import Egress
 from farm.stores.ledger import SqliteDatabase, SqlLedger
-from farm.stores.memory import MemoryRegistry
+from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.stores.records import Attempt, Job
 
 NS = Namespace("default")
@@ -81,7 +81,9 @@ class Farm:
         self.now = Instant(1_000_000.0 + 10_000 * store_epoch)
         self.database, self.ledger = database, ledger
         self.registry = MemoryRegistry(store_epoch=store_epoch, presence_window_s=WINDOW_S)
-        self.node, self.feed, self.live = AppNode(), JobFeed(), LiveAttempts()
+        log = MemoryCommandLog(since=self.now)
+        self.node = AppNode(commands=log, clock=self.clock)
+        self.feed, self.live = JobFeed(), LiveAttempts()
         self.manager = WorkerContextManager(
             context_registry=self.registry,
             connection_registry=self.registry,
