@@ -6,11 +6,10 @@ from farm.protocol.plan import Plan
 
 
 def effect_of(plan: Plan) -> Effect | None:
-    """Return the gravest effect of the plan's steps.
+    """Return what a plan is known to do: once, if a step does; idempotent, if the job says so.
 
-    None where none of them has one: a page may still do what no step says, and the ledger knows.
+    Else None: a request of its pages may change what no step says, and counts as `once` then.
     """
-    effects = {steps.effect_of(step, plan.effects) for step in plan.steps}
-    if steps.Effect.ONCE in effects:
+    if any(steps.effect_of(step, plan.effects) is steps.Effect.ONCE for step in plan.steps):
         return Effect.ONCE
-    return Effect.IDEMPOTENT if steps.Effect.IDEMPOTENT in effects else None
+    return Effect.IDEMPOTENT if plan.effects is steps.Effect.IDEMPOTENT else None
