@@ -67,6 +67,21 @@ class JobSettings(BaseModel):
     """So many attempts may be lost before they began without counting."""
 
 
+class CommandSettings(BaseModel):
+    """The evidence of commands that is retained, of each namespace."""
+
+    model_config = ConfigDict(frozen=True)
+
+    keep: Annotated[int, Field(ge=1, le=1_000_000)] = 5_000
+    """So many commands, the latest."""
+
+    keep_s: Annotated[float, Field(gt=0, le=31_536_000)] = 86_400.0
+    """For so long."""
+
+    payload_bytes: Annotated[int, Field(ge=0, le=16_777_216)] = 16_384
+    """What an agent gives back is retained up to this size."""
+
+
 class Settings(BaseSettings):
     """Set from the environment: FARM_HOST, FARM_LINK__WINDOW_S and so on."""
 
@@ -111,6 +126,9 @@ class Settings(BaseSettings):
 
     jobs: JobSettings = JobSettings()
     """How jobs are run."""
+
+    commands: CommandSettings = CommandSettings()
+    """The evidence of commands."""
 
     @field_validator("allowed_hosts", "egress_allow", mode="before")
     @classmethod

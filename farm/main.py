@@ -20,7 +20,8 @@ from farm.api.deps import Deps
 from farm.api.readiness import Readiness
 from farm.api.serving import ApiRunner
 from farm.clock import system_clock
-from farm.config import Settings
+from farm.config import CommandSettings, Settings
+from farm.core.commands import Retention
 from farm.core.model import ClientId, Namespace
 from farm.errors import ConflictError
 from farm.jobs.attempts import AttemptRules, AttemptRunner
@@ -38,7 +39,7 @@ from farm.protocol.messages import Drain
 from farm.protocol.plan import Egress
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import SqliteDatabase, SqlLedger
-from farm.stores.memory import MemoryRegistry
+from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.telemetry import configure_logging
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -126,7 +127,8 @@ async def _running(
 ) -> AsyncIterator[Coordinator]:
     clock = system_clock
     registry = MemoryRegistry(store_epoch=store_epoch, presence_window_s=settings.link.window_s)
-    app_node, feed, live = AppNode(), JobFeed(), LiveAttempts()
+    commands = MemoryCommandLog(since=clock(), retention=_retention(settings.commands))
+    app_node, feed, live = AppNode(commands=commands, clock=clock), JobFeed(), LiveAttempts()
     tokens = TokenBook(ledger, clock)
     manager = WorkerContextManager(
         context_registry=registry,
@@ -186,6 +188,7 @@ async def _running(
                 min_free_bytes=settings.artifacts.min_free_bytes,
             ),
             registry=registry,
+            app_node=app_node,
             jobs=JobService(ledger, dispatcher, feed, clock),
             dispatcher=dispatcher,
             feed=feed,
@@ -232,6 +235,12 @@ async def _running(
         for loop in loops:
             loop.cancel()
     log.info("farm.stopped")
+
+
+def _retention(settings: CommandSettings) -> Retention:
+    return Retention(
+        keep=settings.keep, keep_s=settings.keep_s, payload_bytes=settings.payload_bytes
+    )
 
 
 @contextlib.asynccontextmanager

@@ -184,7 +184,7 @@ class Machine:
             case wire.Release():
                 return self._release(command, now)
             case wire.Probe():
-                return [ev.RunProbe(command.command_id)]
+                return self._probe(command)
             case _ if self.draining:
                 return [_refusal(command, "draining")]
             case _ if not self._link.reporting:
@@ -231,6 +231,13 @@ class Machine:
         window_id = self._tabs.window_of(context_id)
         start = ev.StartRun(run.command_id, context_id, window_id, token, body.plan)
         return [ev.Send(wire.Ack(command_id=command.command_id)), start]
+
+    def _probe(self, command: wire.Command) -> list[Instruction]:
+        if command.context_id is not None and command.token is not None:
+            refused = self._tabs.deny(command.context_id, command.token)
+            if refused is not None:
+                return [_refusal(command, refused)]
+        return [ev.RunProbe(command.command_id)]
 
     def _cancel(self, command_id: str, reason: str) -> list[Instruction]:
         if self._runs.get(command_id) is None:

@@ -121,6 +121,13 @@ class Tabs:
         self.changed = True
         return None
 
+    def deny(self, context_id: str, token: wire.Token) -> str | None:
+        """Say why the holder of a token may not have anything done for a tab (P8), or None."""
+        tab = self._tabs.get(context_id)
+        if tab is None:
+            return "unknown_context"
+        return "stale" if tab.token != token and self._is_old(context_id, token) else None
+
     def _is_old(self, context_id: str, token: wire.Token) -> bool:
         last = self._last_token.get(context_id)
         return last is not None and (token.store_epoch, token.counter) <= (

@@ -198,7 +198,7 @@ class AgentLink:
             case wire.Result():
                 await self._result(client_id, message)
             case wire.Ack():
-                links.app_node.answered(client_id, message)
+                await links.app_node.answered(client_id, message)
             case wire.Bye():
                 log.info("agent.left", client_id=client_id, reason=message.reason)
                 await links.dispatcher.agent_is_gone(client_id, "the agent has left")
@@ -247,7 +247,7 @@ class AgentLink:
         )
         # From here on an earlier link is not used any more: what it would carry would be lost after
         # the comparison that follows, and nobody would miss it.
-        links.app_node.attach(client_id, self._id, self.send)
+        await links.app_node.attach(client_id, self._id, self.send)
         await links.dispatcher.agent_is_back(client_id, hello.epoch, hello.running, self.send)
         links.dispatcher.wake()
         log.info(
@@ -302,7 +302,7 @@ class AgentLink:
     async def _result(self, client_id: ClientId, result: wire.Result) -> None:
         if not self._links.recorder.has_all_of(result):
             raise _CutOffError("a result came before what it rests on")
-        if self._links.app_node.answered(client_id, result):
+        if await self._links.app_node.answered(client_id, result):
             return
         attempt_id = result.attempt_id
         if attempt_id is None or await self._links.dispatcher.attempt_is_over(attempt_id):
@@ -311,7 +311,7 @@ class AgentLink:
     async def _gone(self) -> None:
         if self._client_id is None:
             return
-        self._links.app_node.detach(self._client_id, self._id)
+        await self._links.app_node.detach(self._client_id, self._id)
         if await self._links.registry.unlink(self._client_id, self._id, now=self._links.clock()):
             log.info("agent.link_closed", client_id=self._client_id)
             try:

@@ -7,7 +7,18 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from farm.api import events, health, jobs, metrics, openapi, pool, results, tokens, uploads
+from farm.api import (
+    delivery,
+    events,
+    health,
+    jobs,
+    metrics,
+    openapi,
+    pool,
+    results,
+    tokens,
+    uploads,
+)
 from farm.api.auth import admission
 from farm.api.deps import DEPS, Deps
 from farm.api.errors import problems
@@ -24,6 +35,7 @@ API: tuple[Route, ...] = (
     *results.ROUTES,
     *events.ROUTES,
     *pool.ROUTES,
+    *delivery.ROUTES,
     *tokens.ROUTES,
     *uploads.ROUTES,
     *health.ROUTES,

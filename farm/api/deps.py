@@ -14,6 +14,7 @@ from farm.core.model import ClientId, Namespace
 from farm.jobs.feed import JobFeed
 from farm.jobs.ports import Dispatcher
 from farm.jobs.service import JobService
+from farm.manager.delivery import AppNode
 from farm.manager.misses import Miss
 from farm.stores.ports.artifacts import ArtifactStore
 from farm.stores.ports.ledger import Ledger
@@ -30,6 +31,8 @@ class Deps:
     ledger: Ledger
     artifacts: ArtifactStore
     registry: ContextRegistry
+    app_node: AppNode
+    """With the evidence of commands."""
     jobs: JobService
     dispatcher: Dispatcher
     feed: JobFeed

@@ -35,7 +35,8 @@ def moment(instant: Instant) -> datetime:
     return datetime.fromtimestamp(instant, UTC)
 
 
-def _maybe(instant: Instant | None) -> datetime | None:
+def maybe_moment(instant: Instant | None) -> datetime | None:
+    """Return an instant as a date and time in UTC, if there is one."""
     return None if instant is None else moment(instant)
 
 
@@ -78,8 +79,8 @@ def job_members(job: Job, dispatcher: Dispatcher) -> dict[str, Any]:
         "failure": _failure(job.failure),
         "created_at": moment(job.created_at),
         "not_before": moment(job.not_before) if job.not_before > job.created_at else None,
-        "started_at": _maybe(job.started_at),
-        "finished_at": _maybe(job.finished_at),
+        "started_at": maybe_moment(job.started_at),
+        "finished_at": maybe_moment(job.finished_at),
         "item_count": job.item_count,
         "artifact_count": job.artifact_count,
         "waiting": _waiting_view(job, dispatcher),
@@ -142,11 +143,12 @@ def attempt_view(attempt: Attempt, events: Iterable[JobEvent]) -> AttemptView:
         id=attempt.attempt_id,
         number=attempt.number,
         state=attempt.state.value,
+        command_id=attempt.command_id,
         agent=attempt.client_id,
         window=window,
         context=attempt.context_id,
         started_at=moment(attempt.started_at),
-        ended_at=_maybe(attempt.ended_at),
+        ended_at=maybe_moment(attempt.ended_at),
         failure=_failure(attempt.failure),
         item_count=attempt.item_count,
         steps=tuple(steps.values()),
@@ -178,7 +180,7 @@ def effect_view(effect: Effect) -> EffectView:
         method=effect.method,
         url=effect.url,
         begun_at=moment(effect.begun_at),
-        done_at=_maybe(effect.done_at),
+        done_at=maybe_moment(effect.done_at),
     )
 
 

@@ -17,6 +17,7 @@ from farm.errors import (
     StaleAssignmentError,
     StoreUnavailableError,
 )
+from farm.jobs.declaring import effect_of
 from farm.jobs.endings import MUTE, End, ended, lost
 from farm.jobs.feed import JobFeed
 from farm.jobs.files import JobSpec, to_plan
@@ -97,7 +98,9 @@ class AttemptRunner:
         if job.cancel_requested:
             live.cancel("cancelled")
         # Before anything is waited for: the agent's next frame may be the result.
-        sent = self._app_node.expect(attempt.client_id, attempt.command_id, outlives_link=True)
+        sent = self._app_node.expect(
+            attempt.client_id, attempt.command_id, outlives_link=True, namespace=job.namespace
+        )
         try:
             # Put back for as long as an agent may be silent; it lasts as any other from here on.
             await _renew(handle)
@@ -182,7 +185,10 @@ class AttemptRunner:
         )
         try:
             sent = await handle.send(
-                attempt.command_id, wire.RunPlan(plan=plan), outlives_link=True
+                attempt.command_id,
+                wire.RunPlan(plan=plan),
+                outlives_link=True,
+                effect=effect_of(plan),
             )
         except (ClientAbsentError, StaleAssignmentError, StoreUnavailableError) as error:
             return lost(error.detail)  # nothing was sent

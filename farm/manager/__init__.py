@@ -1,10 +1,14 @@
 """The pool: lends contexts to tasks, one assignment at a time."""
 
+from farm.core.commands import Answer, Answers, Effect
 from farm.core.decide import Candidate
 from farm.core.placement import BrowserPlacement, Fill, Mode
+from farm.manager.delivery import AppNode, SentCommand
+from farm.manager.evidence import CommandResult
 from farm.manager.handle import ContextHandle
 from farm.manager.manager import Acquired, NotAcquired, WorkerContextManager
 from farm.manager.misses import Miss
+from farm.manager.relay import Relay
 from farm.manager.strategies import (
     CompositeStrategy,
     LeastBusyStrategy,
@@ -15,17 +19,24 @@ from farm.manager.strategies import (
 
 __all__ = [
     "Acquired",
+    "Answer",
+    "Answers",
+    "AppNode",
     "BrowserPlacement",
     "Candidate",
+    "CommandResult",
     "CompositeStrategy",
     "ContextHandle",
+    "Effect",
     "Fill",
     "LeastBusyStrategy",
     "Miss",
     "Mode",
     "NotAcquired",
+    "Relay",
     "RoundRobinStrategy",
     "ScoringStrategy",
+    "SentCommand",
     "Strategy",
     "WorkerContextManager",
 ]

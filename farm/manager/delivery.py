@@ -2,20 +2,24 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
 
-from farm.core.model import ClientId, ContextId, LinkId, Token
-from farm.errors import ClientAbsentError
+from farm.clock import Clock, system_clock
+from farm.core.commands import Answers, ClientDelivery
+from farm.core.model import ClientId, ContextId, Instant, LinkId, Namespace, Token
+from farm.errors import ClientAbsentError, CollaboratorMissingError
+from farm.manager.evidence import Admission, Answer, Notes
+from farm.manager.relay import Relay
 from farm.protocol import messages as wire
+from farm.stores.ports.commands import CommandLog
+from farm.stores.ports.routes import CoordinatorId
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 Send = Callable[[wire.ToAgent], Awaitable[None]]
-Answer = wire.Ack | wire.Result
-"""An ack that refuses, or the terminal result."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -24,59 +28,117 @@ class SentCommand:
 
     command_id: str
     client_id: ClientId
+    namespace: Namespace | None
+    """Whose evidence is written; None writes none."""
     link: LinkId | None
     """What it was sent on."""
     outlives_link: bool
     """The agent keeps its result over a lost link (P11), so the wait goes on."""
+    through: CoordinatorId | None = None
+    """The other coordinator that has sent it."""
     acknowledged: bool = False
     """The agent has taken it up."""
     answer: asyncio.Future[Answer] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 
+    def fail(self) -> None:
+        """Wait no longer, as what it was sent on is gone."""
+        if not self.outlives_link and not self.answer.done():
+            self.answer.set_exception(ClientAbsentError(f"agent {self.client_id} has gone"))
+
 
 class AppNode:
-    """Sends commands over the link that is current, and hands answers to who waits for them."""
+    """Sends commands over the link that is current, and hands answers to who waits for them.
 
-    def __init__(self) -> None:
+    Args:
+        commands: Keeps the evidence of what is sent with an admission; None keeps none.
+        relay: Reaches the agents whose link another coordinator holds; None reaches none. It wants
+            `commands`, the same log that the other coordinators use, and `run`.
+        clock: The time of the evidence.
+
+    Raises:
+        CollaboratorMissingError: If there is a relay and no `commands`.
+    """
+
+    def __init__(
+        self,
+        *,
+        commands: CommandLog | None = None,
+        relay: Relay | None = None,
+        clock: Clock = system_clock,
+    ) -> None:
+        if relay is not None and commands is None:
+            raise CollaboratorMissingError("commands")
         self._links: dict[ClientId, tuple[LinkId, Send]] = {}
         self._waiting: dict[str, SentCommand] = {}
+        self._notes = None if commands is None else Notes(commands, clock)
+        self._relay = relay
 
-    def attach(self, client_id: ClientId, link: LinkId, send: Send) -> None:
-        """Use `send` for this agent from now on; what was sent on an earlier link is lost."""
+    async def run(self) -> None:
+        """Serve the other coordinators, until cancelled; to be run where there is a relay."""
+        if self._relay is not None:
+            await self._relay.run(self)
+
+    # Links
+
+    async def attach(self, client_id: ClientId, link: LinkId, send: Send) -> None:
+        """Use `send` for this agent from now on; what was sent on an earlier link is lost.
+
+        Raises:
+            StoreUnavailableError: If the other coordinators can't be told; nothing has changed.
+        """
+        if self._relay is not None:
+            await self._relay.attached(client_id, link)
         self._links[client_id] = (link, send)
-        self._fail(client_id, [s for s in self._waiting.values() if s.link != link])
+        for sent in self._unanswered(client_id):
+            if sent.link != link:
+                sent.fail()
 
-    def detach(self, client_id: ClientId, link: LinkId) -> None:
+    async def detach(self, client_id: ClientId, link: LinkId) -> None:
         """Forget a link that has closed; commands that do not outlive it fail."""
         current = self._links.get(client_id)
-        if current is None or current[0] != link:
-            return
-        del self._links[client_id]
-        self._fail(client_id, list(self._waiting.values()))
+        if current is not None and current[0] == link:
+            del self._links[client_id]
+            for sent in self._unanswered(client_id):
+                sent.fail()
+        if self._relay is not None:
+            await self._relay.detached(client_id, link)
 
-    @staticmethod
-    def _fail(client_id: ClientId, unanswered: list[SentCommand]) -> None:
-        for sent in unanswered:
-            if sent.client_id == client_id and not sent.outlives_link and not sent.answer.done():
-                sent.answer.set_exception(ClientAbsentError(f"agent {client_id} has gone"))
+    def links(self) -> Sequence[tuple[ClientId, LinkId]]:
+        """See `Carrier.links`."""
+        return [(client_id, link) for client_id, (link, _) in self._links.items()]
+
+    def _unanswered(self, client_id: ClientId) -> list[SentCommand]:
+        return [sent for sent in self._waiting.values() if sent.client_id == client_id]
+
+    # Messages that nobody waits on
 
     async def tell(self, client_id: ClientId, message: wire.ToAgent) -> None:
         """Send a message that nobody waits on.
 
         Raises:
-            ClientAbsentError: If the agent has no link.
+            ClientAbsentError: If the agent can't be reached.
         """
+        if self._relay is None or client_id in self._links:
+            await self.tell_here(client_id, message)
+        else:
+            await self._relay.tell(client_id, message)
+
+    async def tell_here(self, client_id: ClientId, message: wire.ToAgent) -> None:
+        """See `Carrier.tell_here`."""
         current = self._links.get(client_id)
         if current is None:
-            raise ClientAbsentError(f"agent {client_id} is not connected")
+            raise _not_connected(client_id)
         await current[1](message)
 
     async def tell_all(self, message: wire.ToAgent) -> None:
-        """Send a message to every agent that is connected."""
+        """Send a message to every agent that is connected here."""
         for client_id in list(self._links):
             with contextlib.suppress(ClientAbsentError):
-                await self.tell(client_id, message)
+                await self.tell_here(client_id, message)
+
+    # Commands
 
     async def send(
         self,
@@ -84,26 +146,77 @@ class AppNode:
         command: wire.Command,
         *,
         outlives_link: bool = False,
+        admission: Admission | None = None,
     ) -> SentCommand:
         """Send a command; wait for `answer` on what is returned, then `forget` it.
 
+        With an admission its evidence is kept: that it is admitted, then, before anything goes out,
+        that a send is attempted, then what the agent says.
+
         Raises:
             ClientAbsentError: If the agent has no link; nothing was sent.
+            ConflictError: If the namespace has used the command's id before; nothing was sent.
+            StoreUnavailableError: If the evidence can't be kept; nothing was sent.
         """
-        sent = self.expect(client_id, command.command_id, outlives_link=outlives_link)
+        namespace = None
+        if self._notes is not None and admission is not None:
+            namespace = admission.namespace
+            await self._notes.admitted(client_id, command, admission)
+        sent = self.expect(
+            client_id, command.command_id, outlives_link=outlives_link, namespace=namespace
+        )
         try:
-            await self.tell(client_id, command)
+            await self._carry(sent, command)
+        except ClientAbsentError:
+            self.forget(sent)
+            if self._notes is not None and namespace is not None:
+                await self._notes.failed(namespace, command.command_id)
+            raise
         except BaseException:
             self.forget(sent)
             raise
         return sent
 
-    def expect(self, client_id: ClientId, command_id: str, *, outlives_link: bool) -> SentCommand:
+    async def _carry(self, sent: SentCommand, command: wire.Command) -> None:
+        if self._relay is None or sent.client_id in self._links:
+            sent.link = await self.deliver(sent.client_id, command, sent.namespace)
+            return
+        route = await self._relay.send(self, sent.client_id, command, sent.namespace)
+        sent.link, sent.through = route.link, route.coordinator
+
+    async def deliver(
+        self, client_id: ClientId, command: wire.Command, namespace: Namespace | None
+    ) -> LinkId:
+        """See `Carrier.deliver`."""
+        if client_id not in self._links:
+            raise _not_connected(client_id)
+        if (
+            self._notes is not None
+            and namespace is not None
+            and not await self._notes.attempted(namespace, command.command_id)
+        ):
+            raise ClientAbsentError(f"command {command.command_id} has been withdrawn")
+        current = self._links.get(client_id)
+        if current is None:
+            raise _not_connected(client_id)
+        link, send = current
+        await send(command)
+        return link
+
+    def expect(
+        self,
+        client_id: ClientId,
+        command_id: str,
+        *,
+        outlives_link: bool,
+        namespace: Namespace | None = None,
+    ) -> SentCommand:
         """Wait for the answer to a command sent in an earlier life."""
         current = self._links.get(client_id)
         sent = SentCommand(
             command_id=command_id,
             client_id=client_id,
+            namespace=namespace,
             link=None if current is None else current[0],
             outlives_link=outlives_link,
         )
@@ -112,20 +225,80 @@ class AppNode:
 
     def forget(self, sent: SentCommand) -> None:
         """Wait no longer."""
-        self._waiting.pop(sent.command_id, None)
+        if self._waiting.get(sent.command_id) is sent:
+            del self._waiting[sent.command_id]
         if sent.answer.done() and not sent.answer.cancelled():
             sent.answer.exception()  # looked at, so that nobody is warned
 
-    def answered(self, client_id: ClientId, answer: Answer) -> bool:
-        """Hand an agent's answer to who waits for it; False if nobody waits for one of its."""
+    def sent_through_others(self) -> Sequence[SentCommand]:
+        """See `Carrier.sent_through_others`."""
+        return [sent for sent in self._waiting.values() if sent.through is not None]
+
+    async def answered(self, client_id: ClientId, answer: Answer) -> bool:
+        """Hand an agent's answer to who waits for it, here or elsewhere; False if nobody is known.
+
+        Its evidence is written first.
+
+        Raises:
+            StoreUnavailableError: If that can't be; nobody has been handed anything.
+        """
+        if await self.taken_in(client_id, answer, noted=False):
+            return True
+        return self._relay is not None and await self._relay.pass_on(self, client_id, answer)
+
+    async def taken_in(self, client_id: ClientId, answer: Answer, *, noted: bool) -> bool:
+        """See `Carrier.taken_in`."""
         sent = self._waiting.get(answer.command_id)
         if sent is None or sent.client_id != client_id:
             return False
+        if not noted and sent.namespace is not None:
+            await self.note(sent.namespace, answer)
         if isinstance(answer, wire.Ack) and answer.refused is None:
             sent.acknowledged = True
         elif not sent.answer.done():
             sent.answer.set_result(answer)
         return True
+
+    # Evidence
+
+    async def note(self, namespace: Namespace, answer: Answer) -> None:
+        """See `Carrier.note`."""
+        if self._notes is not None:
+            await self._notes.answered(namespace, answer)
+
+    async def withdraw(self, namespace: Namespace, command_id: str) -> bool:
+        """See `Carrier.withdraw`."""
+        return self._notes is not None and await self._notes.withdrawn(namespace, command_id)
+
+    async def answers(self, namespace: Namespace, command_id: str) -> Answers:
+        """Answer the five questions of a command from its evidence.
+
+        Raises:
+            CollaboratorMissingError: If no evidence is kept.
+            NotFoundError: If nothing is known of the command in this namespace.
+            StoreUnavailableError: If the evidence can't be read.
+        """
+        return await self._kept().answers(namespace, command_id)
+
+    async def deliveries(
+        self, namespace: Namespace, *, failed_since: Instant
+    ) -> Mapping[ClientId, ClientDelivery]:
+        """Count the namespace's commands that are retained, by agent; failures since a moment.
+
+        Raises:
+            CollaboratorMissingError: If no evidence is kept.
+            StoreUnavailableError: If the evidence can't be read.
+        """
+        return await self._kept().deliveries(namespace, failed_since=failed_since)
+
+    def _kept(self) -> Notes:
+        if self._notes is None:
+            raise CollaboratorMissingError("an app_node with commands")
+        return self._notes
+
+
+def _not_connected(client_id: ClientId) -> ClientAbsentError:
+    return ClientAbsentError(f"agent {client_id} is not connected")
 
 
 def to_wire_token(token: Token) -> wire.Token:

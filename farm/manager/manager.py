@@ -92,6 +92,7 @@ class WorkerContextManager:
         self._provision_timeout_s = provision_timeout_s
         self._strategy = dispatch_strategy
         self._clock = clock
+        self._new_id = new_id
         self._wakes = context_registry if isinstance(context_registry, Wakes) else Polling()
         self._provisioner = Provisioner(
             windows=browser_window_registry,
@@ -352,6 +353,7 @@ class WorkerContextManager:
             app_node=self._app_node,
             clock=self._clock,
             timeout_s=self._timing.term_s(None) if timeout_s is None else timeout_s,
+            new_id=self._new_id,
         )
 
     def misses(self, namespace: str) -> Sequence[Miss]:

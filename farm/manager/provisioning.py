@@ -10,6 +10,7 @@ from collections.abc import Callable
 import structlog
 
 from farm.clock import Clock
+from farm.core.commands import Declared, Effect
 from farm.core.eligibility import Reason
 from farm.core.model import Assignment, ContextId, Instant, Request, WindowId
 from farm.core.placement import Means
@@ -17,11 +18,15 @@ from farm.core.reservation import Denial
 from farm.core.sites import Need, Site
 from farm.errors import ClientAbsentError, CollaboratorMissingError
 from farm.manager.delivery import AppNode, command
+from farm.manager.evidence import Admission
 from farm.manager.outcomes import Creation
 from farm.protocol import messages as wire
 from farm.stores.ports.registries import BrowserWindowRegistry, PlacedReservations, Wakes
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+_HARMLESS = Declared(effect=Effect.IDEMPOTENT)
+"""What is opened twice is lent like any other."""
 
 
 class Provisioner:
@@ -110,7 +115,11 @@ class Provisioner:
         if self._app_node is None:
             raise CollaboratorMissingError("app_node")
         client_id = creation.site.client_id
-        sent = await self._app_node.send(client_id, command(self._new_id(), _order(creation)))
+        sent = await self._app_node.send(
+            client_id,
+            command(self._new_id(), _order(creation)),
+            admission=Admission(namespace=creation.request.namespace, declared=_HARMLESS),
+        )
         try:
             answer = await sent.answer
         finally:

@@ -71,6 +71,8 @@ class AttemptView(Resource):
     number: int
     """Counted from 1."""
     state: AttemptState
+    command_id: str = ""
+    """The command that ran it; `GET /v1/commands/{command_id}` has its evidence."""
     agent: str
     window: str | None = None
     context: str

@@ -573,6 +573,27 @@ def test_a_probe_is_answered_in_any_state(scene: Scene) -> None:
     assert failed.failure.detail == "no page"
 
 
+def test_a_probe_for_a_tab_is_refused_once_its_assignment_has_ended(scene: Scene) -> None:
+    tab = scene.running("shop")
+    scene.ends()
+
+    def probe(context_id: str, counter: int) -> list[Instruction]:
+        return scene.hear(
+            wire.Command(
+                command_id="p", context_id=context_id, token=token(counter), body=wire.Probe()
+            )
+        )
+
+    assert probe(tab, 1) == [ev.RunProbe("p")]
+    scene.releases(tab)
+    scene.said()
+    assert probe(tab, 1) == []
+    assert scene.said()[-1] == wire.Ack(command_id="p", refused="stale")
+    assert probe(tab, 2) == [ev.RunProbe("p")]
+    assert probe("gone", 2) == []
+    assert scene.said()[-1] == wire.Ack(command_id="p", refused="unknown_context")
+
+
 # Reports
 
 

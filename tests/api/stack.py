@@ -18,15 +18,17 @@ from farm.api.readiness import Readiness
 from farm.api.request_state import Principal
 from farm.api.serving import ApiRunner
 from farm.clock import system_clock
+from farm.core.commands import Retention
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
 from farm.jobs.feed import JobFeed
 from farm.jobs.ports import Progress, Waiting
 from farm.jobs.service import JobService
+from farm.manager.delivery import AppNode
 from farm.manager.misses import Misses
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import SqliteDatabase, SqlLedger
-from farm.stores.memory.registry import MemoryRegistry
+from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.stores.records import Attempt, Evidence, Finish, Item
 
 DEFAULT = Namespace("default")
@@ -76,6 +78,8 @@ class Stack:
     probe: "Probe"
     owners: dict[ClientId, str]
     misses: Misses
+    node: AppNode
+    log: MemoryCommandLog
 
     def as_admin(self, **headers: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.admin}", **headers}
@@ -197,6 +201,8 @@ async def running(directory: Path, *, min_free_bytes: int = 0) -> AsyncIterator[
         registry = MemoryRegistry(store_epoch=store_epoch, presence_window_s=10.0)
         dispatcher, feed, probe = StandInDispatcher(), JobFeed(), Probe()
         tokens = TokenBook(ledger, system_clock)
+        log = MemoryCommandLog(since=system_clock(), retention=Retention(keep=10))
+        node = AppNode(commands=log, clock=system_clock)
         owners: dict[ClientId, str] = {}
         misses = Misses()
         _, admin = await tokens.add(scope="admin", namespace=DEFAULT, name="admin")
@@ -210,6 +216,7 @@ async def running(directory: Path, *, min_free_bytes: int = 0) -> AsyncIterator[
                     directory / "artifacts", max_bytes=MAX_ARTIFACT, min_free_bytes=min_free_bytes
                 ),
                 registry=registry,
+                app_node=node,
                 jobs=jobs,
                 dispatcher=dispatcher,
                 feed=feed,
@@ -245,6 +252,8 @@ async def running(directory: Path, *, min_free_bytes: int = 0) -> AsyncIterator[
                     probe=probe,
                     owners=owners,
                     misses=misses,
+                    node=node,
+                    log=log,
                 )
         finally:
             await runner.cleanup()

@@ -11,12 +11,7 @@ PAGE = ROOT / "docs" / "reference-coverage.md"
 TEST_ID = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 OPEN = {
-    "WP-20": "payloads of results on the handle",
     "LD-12": "a grace period for disconnects in farm up and serve",
-    "LD-25": "evidence of a command",
-    "LD-26": "evidence of a command",
-    "LD-27": "evidence of a command",
-    "LD-32": "a view of delivery",
     "LD-44": "farm verify",
 }
 """What the page says is open. Whoever closes one takes it out here and there."""

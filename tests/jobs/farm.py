@@ -40,7 +40,7 @@ from farm.protocol import messages as wire
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.plan import Egress
 from farm.stores.ledger import SqliteDatabase, SqlLedger
-from farm.stores.memory import MemoryRegistry
+from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.stores.records import Attempt, Job
 
 NS = Namespace("default")
@@ -81,7 +81,9 @@ class Farm:
         self.now = Instant(1_000_000.0 + 10_000 * store_epoch)
         self.database, self.ledger = database, ledger
         self.registry = MemoryRegistry(store_epoch=store_epoch, presence_window_s=WINDOW_S)
-        self.node, self.feed, self.live = AppNode(), JobFeed(), LiveAttempts()
+        log = MemoryCommandLog(since=self.now)
+        self.node = AppNode(commands=log, clock=self.clock)
+        self.feed, self.live = JobFeed(), LiveAttempts()
         self.manager = WorkerContextManager(
             context_registry=self.registry,
             connection_registry=self.registry,
@@ -168,7 +170,7 @@ async def farm_on(directory: Path, *, renew_interval_s: float = 0.02) -> AsyncIt
             await farm.dispatcher.ready()
             yield farm
             for client_id, (link, _) in list(farm.node._links.items()):
-                farm.node.detach(client_id, link)
+                await farm.node.detach(client_id, link)
             loop.cancel()
     finally:
         await ledger.close()
@@ -232,7 +234,7 @@ class Agent:
         async def send(message: wire.ToAgent) -> None:
             inbox.put_nowait(message)
 
-        farm.node.attach(ClientId(self.client_id), self.link, send)
+        await farm.node.attach(ClientId(self.client_id), self.link, send)
         listing = self.listing() if running is None else running
         await farm.dispatcher.agent_is_back(ClientId(self.client_id), self.epoch, listing, send)
         await self.report()
@@ -252,7 +254,7 @@ class Agent:
 
     async def hang_up(self) -> None:
         assert self.farm is not None
-        self.farm.node.detach(ClientId(self.client_id), self.link)
+        await self.farm.node.detach(ClientId(self.client_id), self.link)
         await self.farm.registry.unlink(ClientId(self.client_id), self.link, now=self.farm.now)
         await self.farm.dispatcher.link_closed(ClientId(self.client_id))
 
@@ -294,7 +296,7 @@ class Agent:
                 self.opened += 1
                 await self._open(order)
             case wire.RunPlan() if self.refuse_runs is not None:
-                self.answer(
+                await self.answer(
                     wire.Ack.model_validate(
                         {"command_id": order.command_id, "refused": self.refuse_runs}
                     )
@@ -315,19 +317,21 @@ class Agent:
     async def _open(self, order: wire.Command) -> None:
         if self.fail_opening:
             failure = Failure(reason=Reason.INTERNAL, detail="no window")
-            self.answer(wire.Result(command_id=order.command_id, outcome="failed", failure=failure))
+            await self.answer(
+                wire.Result(command_id=order.command_id, outcome="failed", failure=failure)
+            )
             return
         self._made += 1
         tab = f"T{self._made}"
         self.tabs[tab] = None
         await self.report()
-        self.answer(
+        await self.answer(
             wire.Result(command_id=order.command_id, outcome="succeeded", value={"context_id": tab})
         )
 
-    def answer(self, message: wire.Ack | wire.Result) -> bool:
+    async def answer(self, message: wire.Ack | wire.Result) -> bool:
         assert self.farm is not None
-        return self.farm.node.answered(ClientId(self.client_id), message)
+        return await self.farm.node.answered(ClientId(self.client_id), message)
 
     # What a test lets it do
 
@@ -382,7 +386,7 @@ class Agent:
                 "page_gone": page_gone,
             }
         )
-        self.answer(result)
+        await self.answer(result)
         return result
 
     def told(self, kind: type) -> list[Any]:

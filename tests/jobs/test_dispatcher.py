@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from farm.core.job_states import AttemptState, JobState
-from farm.core.model import Assignment, ClientId
+from farm.core.model import Assignment, ClientId, LinkId
 from farm.errors import StoreUnavailableError
 from farm.protocol import messages as wire
 from farm.protocol.failures import Reason
@@ -285,7 +285,7 @@ async def test_a_result_said_twice_is_stored_once_and_confirmed(farm: Farm, agen
     result = await agent.end()
     await until(lambda: [m for m in agent.told(wire.Stored) if m.done])
     before = await farm.ledger.events(job_id, after=0)
-    assert not agent.answer(result)
+    assert not await agent.answer(result)
     assert await farm.dispatcher.attempt_is_over(str(result.attempt_id))
     assert await farm.ledger.events(job_id, after=0) == before
 
@@ -305,7 +305,7 @@ async def test_evidence_of_another_agent_or_under_another_token_is_refused(
     assert run.token is not None
     own = events.model_copy(update={"token": run.token})
     assert (await farm.recorder.record(ClientId("b"), own)).refused
-    assert not farm.node.answered(
+    assert not await farm.node.answered(
         ClientId("b"), wire.Result(command_id=run.command_id, outcome="succeeded")
     )
     assert not (await farm.attempts(job_id))[0].began
@@ -362,7 +362,7 @@ async def test_a_cancelled_run_the_agent_does_not_know_is_lost(farm: Farm, agent
     run = await agent.running()
     await farm.jobs.cancel((await farm.job(job_id)).namespace, job_id)
     await until(lambda: agent.told(wire.Cancel))
-    agent.answer(wire.Ack(command_id=run.command_id, refused="unknown_context"))
+    await agent.answer(wire.Ack(command_id=run.command_id, refused="unknown_context"))
     await farm.state(job_id, "cancelled")
 
 
@@ -499,8 +499,11 @@ async def test_a_farm_that_ends_tells_no_agent_to_stop(tmp_path: Path) -> None:
             async def send(message: wire.ToAgent) -> None:
                 inbox.put_nowait(message)
 
-            farm.node.detach = lambda *_: None  # type: ignore[method-assign]
-            farm.node.attach(ClientId("a"), agent.link, send)
+            async def keep(client_id: ClientId, link: LinkId) -> None:
+                return
+
+            farm.node.detach = keep  # type: ignore[method-assign]
+            await farm.node.attach(ClientId("a"), agent.link, send)
         await until(inbox.empty)
     kinds = [order.body.kind for order in agent.told(wire.Command)]
     assert "release" not in kinds

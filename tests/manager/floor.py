@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from farm.core.commands import Retention
 from farm.core.model import (
     Capacity,
     Client,
@@ -24,9 +25,10 @@ from farm.core.reservation import Denial
 from farm.manager import WorkerContextManager
 from farm.manager.delivery import AppNode
 from farm.protocol import messages as wire
-from farm.stores.memory import MemoryRegistry
+from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from tests.stores.pool import NS, T0, WINDOW_S, hello
 
+RETENTION = Retention(keep=3, keep_s=1000, payload_bytes=200)
 ROOM = Capacity(max_concurrency=10, max_windows=4, max_tabs_per_window=2, max_flows=2)
 
 
@@ -106,7 +108,7 @@ class Agent:
         result = wire.Result(
             command_id=order.command_id, outcome="succeeded", value={"context_id": context_id}
         )
-        self.floor.node.answered(self.client_id, result)
+        await self.floor.node.answered(self.client_id, result)
 
 
 def named(tab: str, **changes: Any) -> Context:
@@ -121,8 +123,9 @@ class Floor:
 
     def __init__(self) -> None:
         self.registry = MemoryRegistry(store_epoch=1, presence_window_s=WINDOW_S)
-        self.node = AppNode()
         self.now = T0
+        self.log = MemoryCommandLog(since=T0, retention=RETENTION)
+        self.node = AppNode(commands=self.log, clock=lambda: self.now)
         self.links = 0
         self.ids = iter(range(1_000_000))
 
@@ -151,7 +154,7 @@ class Floor:
         assert isinstance(found, Client)
         agent = Agent(self, found)
         assert found.link is not None
-        self.node.attach(found.client_id, LinkId(found.link), agent.receive)
+        await self.node.attach(found.client_id, LinkId(found.link), agent.receive)
         await agent.has(*tabs)
         return agent
 

@@ -62,7 +62,7 @@ async def test_a_handle_is_released_safely_in_every_state(floor: Floor) -> None:
     agent = await floor.agent("a", "W1.a")
     handle = await hold(floor.manager())
     assert agent.client.link is not None
-    floor.node.detach(agent.client_id, agent.client.link)
+    await floor.node.detach(agent.client_id, agent.client.link)
     with pytest.raises(ClientAbsentError):
         await handle.send("c", RUN)
     await floor.registry.unlink(agent.client_id, agent.client.link, now=floor.now)

@@ -58,10 +58,10 @@ class Desk:
     async def slots(self) -> int:
         return (await only(self.registry)).used_slots()
 
-    def opened(self, tab: str) -> None:
+    async def opened(self, tab: str) -> None:
         (order,) = self.commands(wire.OpenWindow)
         value = {"window_id": "W1", "context_id": tab}
-        self.node.answered(
+        await self.node.answered(
             A, wire.Result(command_id=order.command_id, outcome="succeeded", value=value)
         )
 
@@ -75,7 +75,7 @@ async def make_desk(strategy: object = None, provision_timeout_s: float = 30.0) 
         sent.append(message)
         await asyncio.sleep(0)
 
-    node.attach(A, LINK, send)
+    await node.attach(A, LINK, send)
     ids = iter(range(1_000))
     desk: Desk
     manager = WorkerContextManager(
@@ -122,7 +122,7 @@ async def test_a_window_is_opened_where_nothing_is_idle(desk: Desk) -> None:
         task = group.create_task(desk.manager.try_acquire(NS, "task", auto_provision=True))
         await turns(lambda: desk.commands(wire.OpenWindow))
         assert await desk.slots() == 1
-        desk.opened("T1")
+        await desk.opened("T1")
         await asyncio.sleep(0)
         assert not task.done()
         await desk.report("T1")
@@ -137,33 +137,33 @@ Story = Callable[[Desk], Awaitable[None]]
 
 async def _refused(desk: Desk) -> None:
     (order,) = desk.commands(wire.OpenWindow)
-    desk.node.answered(A, wire.Ack(command_id=order.command_id, refused="busy"))
+    await desk.node.answered(A, wire.Ack(command_id=order.command_id, refused="busy"))
 
 
 async def _failed(desk: Desk) -> None:
     (order,) = desk.commands(wire.OpenWindow)
-    desk.node.answered(A, wire.Result(command_id=order.command_id, outcome="failed"))
+    await desk.node.answered(A, wire.Result(command_id=order.command_id, outcome="failed"))
 
 
 async def _says_nothing_of_it(desk: Desk) -> None:
     (order,) = desk.commands(wire.OpenWindow)
-    desk.node.answered(A, wire.Result(command_id=order.command_id, outcome="succeeded"))
+    await desk.node.answered(A, wire.Result(command_id=order.command_id, outcome="succeeded"))
 
 
 async def _link_lost(desk: Desk) -> None:
-    desk.node.detach(A, LINK)
+    await desk.node.detach(A, LINK)
 
 
 async def _link_replaced(desk: Desk) -> None:
     async def send(message: wire.ToAgent) -> None:
         raise AssertionError(message)
 
-    desk.node.attach(A, LinkId("link-2"), send)
-    desk.node.detach(A, LINK)
+    await desk.node.attach(A, LinkId("link-2"), send)
+    await desk.node.detach(A, LINK)
 
 
 async def _agent_gone(desk: Desk) -> None:
-    desk.opened("T1")
+    await desk.opened("T1")
     await asyncio.sleep(0)
     await desk.registry.remove(A, epoch=desk.client.epoch)
     await registered(desk.registry)
@@ -181,7 +181,7 @@ async def _taken_by_another(desk: Desk) -> None:
         request("other"), A, ContextId("T1"), now=T0, timeout_s=TIMEOUT_S
     )
     assert isinstance(again, Assignment)
-    desk.opened("T1")
+    await desk.opened("T1")
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     await desk.registry.release(A, ContextId("T1"), again.token)
@@ -230,7 +230,7 @@ async def test_cancelled_at_any_moment_it_keeps_nothing(after: int) -> None:
         for turn in range(after):
             await asyncio.sleep(0)
             if turn == 4:
-                desk.opened("T1")
+                await desk.opened("T1")
             if turn == 7:
                 await desk.report("T1")
         task.cancel()
@@ -319,10 +319,10 @@ async def test_to_send_to_an_agent_that_is_away_fails_and_leaves_nothing_waiting
 ) -> None:
     await desk.report("T1")
     handle = await acquired(desk)
-    desk.node.detach(A, LINK)
+    await desk.node.detach(A, LINK)
     with pytest.raises(ClientAbsentError):
         await handle.send("c", RUN)
-    assert not desk.node.answered(A, wire.Result(command_id="c", outcome="succeeded"))
+    assert not await desk.node.answered(A, wire.Result(command_id="c", outcome="succeeded"))
     assert await handle.release()
 
 
@@ -347,16 +347,16 @@ async def test_a_run_outlives_its_link_and_its_answer_may_come_over_another(desk
     sent = await handle.send("c", RUN, outlives_link=True)
     await _link_replaced(desk)
     assert not sent.answer.done()
-    assert desk.node.answered(A, wire.Result(command_id="c", outcome="succeeded"))
+    assert await desk.node.answered(A, wire.Result(command_id="c", outcome="succeeded"))
     assert sent.answer.done()
 
 
 async def test_one_agent_does_not_answer_for_another(desk: Desk) -> None:
     sent = desk.node.expect(A, "c", outlives_link=True)
     result = wire.Result(command_id="c", outcome="succeeded")
-    assert not desk.node.answered(ClientId("b"), result)
+    assert not await desk.node.answered(ClientId("b"), result)
     assert not sent.answer.done()
-    assert desk.node.answered(A, result)
+    assert await desk.node.answered(A, result)
 
 
 async def test_an_old_link_that_closes_does_not_take_the_new_one_with_it(desk: Desk) -> None:
@@ -374,12 +374,12 @@ async def test_the_probe_says_what_is_wrong_or_nothing(desk: Desk) -> None:
         well = group.create_task(probe())
         await turns(lambda: desk.commands(wire.Probe))
         order = desk.commands(wire.Probe)[0]
-        desk.node.answered(A, wire.Result(command_id=order.command_id, outcome="succeeded"))
+        await desk.node.answered(A, wire.Result(command_id=order.command_id, outcome="succeeded"))
     assert well.result() is None
     async with asyncio.TaskGroup() as group:
         lost = group.create_task(probe())
         await turns(lambda: len(desk.commands(wire.Probe)) == 2)
-        desk.node.detach(A, LINK)
+        await desk.node.detach(A, LINK)
     assert "has gone" in str(lost.result())
     desk.now = at(WINDOW_S + 1)
     assert await probe() == "no agent is connected"

@@ -171,7 +171,9 @@ async def test_a_creation_that_fails_goes_on_elsewhere(floor: Floor) -> None:
         task = group.create_task(manager.try_acquire(NS, "t", auto_provision=True))
         await turns(lambda: bad.orders)
         order = bad.orders[0]
-        floor.node.answered(ClientId("a"), wire.Ack(command_id=order.command_id, refused="busy"))
+        await floor.node.answered(
+            ClientId("a"), wire.Ack(command_id=order.command_id, refused="busy")
+        )
     outcome = task.result()
     assert isinstance(outcome, Acquired)
     assert outcome.handle.assignment.client_id == good.client_id
@@ -183,7 +185,7 @@ async def test_where_every_creation_fails_each_agent_is_asked_once_and_each_has_
 ) -> None:
     agents = [await floor.agent(name) for name in "ab"]
     for agent in agents:
-        floor.node.detach(agent.client_id, agent.client.link)  # type: ignore[arg-type]
+        await floor.node.detach(agent.client_id, agent.client.link)  # type: ignore[arg-type]
     outcome = await floor.manager().try_acquire(NS, "t", auto_provision=True)
     assert isinstance(outcome, NotAcquired)
     assert outcome.verdict.clients == {

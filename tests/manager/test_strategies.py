@@ -51,7 +51,7 @@ class Tidy:
             await agent.report()
 
         assert agent.client.link is not None
-        self.floor.node.attach(agent.client_id, agent.client.link, tidy)
+        await self.floor.node.attach(agent.client_id, agent.client.link, tidy)
 
 
 async def test_round_robin_goes_through_the_candidates_in_order_of_client_and_context(

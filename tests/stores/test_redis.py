@@ -13,13 +13,17 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 from structlog.testing import capture_logs
 
+from farm.core.commands import CommandEvidence, Retention
 from farm.core.model import Capacity, ClientId, ContextId, Token, WindowId
 from farm.core.reservation import Denial
 from farm.errors import ConflictError, StoreUnavailableError
-from farm.stores.redis import RedisClock, RedisRegistry, connect
+from farm.stores.ports.routes import CoordinatorId
+from farm.stores.redis import RedisClock, RedisCommandLog, RedisRegistry, RedisRoutes, connect
+from farm.stores.redis.scripts import SHARED
 from tests.stores import redis_server
 from tests.stores.pool import (
     LINK,
+    NS,
     T0,
     TIMEOUT_S,
     WINDOW_S,
@@ -266,6 +270,15 @@ async def test_every_key_has_the_hash_tag_of_its_shard_and_none_ever_expires(
     registry, redis = spoiled
     await registered(registry, hello("b", metadata={"k": 1}), epoch="b")
     await registry.reserve_window(A, identity="shop", now=T0)
+    log = RedisCommandLog(registry, retention=Retention(keep=1))
+    for name in ("c1", "c2"):
+        evidence = CommandEvidence(
+            command_id=name, namespace=NS, client_id=A, kind="run", admitted_at=T0
+        )
+        assert await log.admit(evidence)
+    routes = RedisRoutes(registry, coordinator=CoordinatorId("one"))
+    await routes.claim(A, LINK)
+    assert await routes.post(routes.coordinator, "letter")
     keys = await redis.keys("*")
     assert len(keys) > 10
     for key in keys:
@@ -298,7 +311,7 @@ def test_every_script_says_first_what_it_takes() -> None:
     for script in (files("farm.stores.redis") / "scripts").iterdir():
         head = re.match(r"(-- .*\n)+", script.read_text())
         assert head, script.name
-        if script.name not in {"state.lua", "ready.lua", "rules.lua", "reservations.lua"}:
+        if script.name.removesuffix(".lua") not in SHARED[1:]:
             assert "ARGV: " in head[0], script.name
 
 
@@ -494,3 +507,21 @@ async def test_an_agent_may_have_seen_a_token_beyond_the_time(new_redis_registry
     await reported(registry, "T1", "T2", client=await registered(registry, highest=seen))
     for tab, counter in (("T1", 2**52 + 1), ("T2", 2**52 + 2)):
         assert (await assigned(registry, tab)).token == Token(store_epoch=1, counter=counter)
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_what_calls_redis_again_and_again_can_be_cancelled_at_any_moment(
+    new_redis_registry: Callable[[int], Awaitable[RedisRegistry]], turns: int
+) -> None:
+    registry = await new_redis_registry(1)
+
+    async def again_and_again() -> None:
+        while True:
+            await registry.store_epoch()
+
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        loop = group.create_task(again_and_again())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        loop.cancel()
+    assert loop.cancelled()

@@ -1,5 +1,6 @@
 """The registries of a farm that is one process: no persistence, no sharing."""
 
+from farm.stores.memory.commands import MemoryCommandLog
 from farm.stores.memory.registry import MemoryRegistry
 
-__all__ = ["MemoryRegistry"]
+__all__ = ["MemoryCommandLog", "MemoryRegistry"]

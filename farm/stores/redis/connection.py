@@ -1,5 +1,6 @@
 """Connections to Redis, and what its failures mean to a caller."""
 
+import asyncio
 import contextlib
 from collections.abc import Iterator
 
@@ -67,7 +68,23 @@ def connect(url: str, *, timeout_s: float = 5.0, connections: int = 32) -> Redis
 
 @contextlib.contextmanager
 def store_errors() -> Iterator[None]:
-    """Turn failures of Redis into StoreUnavailableError; what is our mistake stays as it is."""
+    """Turn failures of Redis into StoreUnavailableError; what is our mistake stays as it is.
+
+    A cancellation gets through: before Python 3.12 `asyncio.wait_for`, by which redis-py sends,
+    may lose it, and whatever calls Redis again and again would never end.
+    """
+    task = asyncio.current_task()
+    asked_before = 0 if task is None else task.cancelling()
+    try:
+        with _translated():
+            yield
+    finally:
+        if task is not None and task.cancelling() > asked_before:
+            raise asyncio.CancelledError
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
     try:
         yield
     except _UNAVAILABLE as error:

@@ -14,7 +14,7 @@ class RedisConnections(RedisShard):
     ) -> Client | Denial:
         """See `ConnectionRegistry.register`."""
         metadata = records.metadata_fields(client)
-        outcome, *kept = await self._run(
+        outcome, *kept = await self.run(
             "register",
             client.client_id,
             client.instance,
@@ -32,19 +32,19 @@ class RedisConnections(RedisShard):
 
     async def heard(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:
         """See `ConnectionRegistry.heard`."""
-        reply = await self._run("heard", client_id, link, repr(now), repr(self._window_s))
+        reply = await self.run("heard", client_id, link, repr(now), repr(self._window_s))
         return bool(reply[0] == "ok")
 
     async def set_draining(self, client_id: ClientId) -> None:
         """See `ConnectionRegistry.set_draining`."""
-        await self._run("set_draining", client_id)
+        await self.run("set_draining", client_id)
 
     async def unlink(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:
         """See `ConnectionRegistry.unlink`."""
-        reply = await self._run("unlink", client_id, link)
+        reply = await self.run("unlink", client_id, link)
         return bool(reply[0] == "ok")
 
     async def remove(self, client_id: ClientId, *, epoch: int) -> tuple[Assignment, ...]:
         """See `ConnectionRegistry.remove`."""
-        outcome, *ended = await self._run("remove", client_id, epoch)
+        outcome, *ended = await self.run("remove", client_id, epoch)
         return tuple(map(records.assignment_from, ended[0])) if outcome == "ok" else ()

@@ -53,7 +53,7 @@ class RedisContexts(RedisShard):
     ) -> tuple[Assignment, ...] | Denial:
         """See `ContextRegistry.report`."""
         parts = report_parts(windows, contexts)
-        outcome, *gone = await self._run(
+        outcome, *gone = await self.run(
             "report",
             client_id,
             link,
@@ -77,7 +77,7 @@ class RedisContexts(RedisShard):
         timeout_s: float,
     ) -> Assignment | Denial:
         """See `ContextRegistry.assign`."""
-        reply = await self._run(
+        reply = await self.run(
             "assign",
             client_id,
             context_id,
@@ -93,7 +93,7 @@ class RedisContexts(RedisShard):
     ) -> Assignment | None:
         """See `FirstFit.assign_first`. One round trip."""
         near, placement = request.affinity_client_id, request.placement
-        outcome, *taken = await self._run(
+        outcome, *taken = await self.run(
             "assign_first",
             records.request_text(request),
             repr(now),
@@ -113,7 +113,7 @@ class RedisContexts(RedisShard):
         """See `ContextRegistry.restore`."""
         context = Context(context_id=assignment.context_id)
         record = records.context_text(context, records.place(None, ""))
-        reply = await self._run("restore", records.assignment_text(assignment), record)
+        reply = await self.run("restore", records.assignment_text(assignment), record)
         return bool(reply[0] == "ok")
 
     async def renew(
@@ -126,7 +126,7 @@ class RedisContexts(RedisShard):
         timeout_s: float,
     ) -> Assignment | None:
         """See `ContextRegistry.renew`."""
-        outcome, *renewed = await self._run(
+        outcome, *renewed = await self.run(
             "renew",
             client_id,
             context_id,
@@ -138,12 +138,12 @@ class RedisContexts(RedisShard):
 
     async def holds(self, client_id: ClientId, context_id: ContextId, token: Token) -> bool:
         """See `ContextRegistry.holds`."""
-        reply = await self._run("holds", client_id, context_id, records.token_text(token))
+        reply = await self.run("holds", client_id, context_id, records.token_text(token))
         return bool(reply[0] == "ok")
 
     async def release(self, client_id: ClientId, context_id: ContextId, token: Token) -> bool:
         """See `ContextRegistry.release`."""
-        reply = await self._run("release", client_id, context_id, records.token_text(token))
+        reply = await self.run("release", client_id, context_id, records.token_text(token))
         return bool(reply[0] == "ok")
 
     async def release_expired(self, *, now: Instant) -> tuple[Assignment, ...]:
@@ -151,10 +151,10 @@ class RedisContexts(RedisShard):
 
         What is still reserved for a coordinator that died is given back, too.
         """
-        await self._run("give_back_expired", repr(now))
+        await self.run("give_back_expired", repr(now))
         ended: list[Assignment] = []
         while True:
-            _, texts = await self._run("release_expired", repr(now), _EXPIRED_AT_ONCE)
+            _, texts = await self.run("release_expired", repr(now), _EXPIRED_AT_ONCE)
             ended += map(records.assignment_from, texts)
             if len(texts) < _EXPIRED_AT_ONCE:
                 return tuple(ended)
@@ -163,12 +163,12 @@ class RedisContexts(RedisShard):
         self, namespace: Namespace, client_id: ClientId, *, link: LinkId | None
     ) -> tuple[Assignment, ...]:
         """See `ClientRelease.release_client`."""
-        _, ended = await self._run(
+        _, ended = await self.run(
             "release_client", client_id, namespace, *(() if link is None else (link,))
         )
         return tuple(map(records.assignment_from, ended))
 
     async def next_turn(self, namespace: Namespace) -> int:
         """See `TurnKeeper.next_turn`."""
-        _, turn = await self._run("next_turn", namespace)
+        _, turn = await self.run("next_turn", namespace)
         return int(turn)

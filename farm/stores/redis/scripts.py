@@ -9,8 +9,8 @@ from typing import Any, cast
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError
 
-# What every script is preceded by; Redis has no way to include.
-_SHARED = ("shard", "state", "ready", "reservations", "rules")
+SHARED = ("shard", "state", "ready", "reservations", "rules", "routes")
+"""What every script is preceded by; Redis has no way to include."""
 
 
 class Scripts:
@@ -32,6 +32,6 @@ class Scripts:
 @cache
 def _script(name: str) -> tuple[str, str]:
     folder = files("farm.stores.redis") / "scripts"
-    text = "\n".join((folder / f"{part}.lua").read_text() for part in (*_SHARED, name))
+    text = "\n".join((folder / f"{part}.lua").read_text() for part in (*SHARED, name))
     # Redis names scripts so; nothing is kept safe by it.
     return text, sha1(text.encode(), usedforsecurity=False).hexdigest()

@@ -69,7 +69,7 @@ class RedisShard(RedisWakes):
         """
         await check_settings(self.redis, require_noeviction=self._require_noeviction)
         with store_errors():
-            await self.redis.set(f"{self._tag}:epoch", store_epoch, nx=True)
+            await self.redis.set(f"{self.tag}:epoch", store_epoch, nx=True)
         found = await self.store_epoch()
         if found is None:
             raise StoreUnavailableError("Redis lost its memory while it was opened")
@@ -87,16 +87,16 @@ class RedisShard(RedisWakes):
             StoreUnavailableError: If Redis did not answer.
         """
         with store_errors():
-            found = await cast("Awaitable[str | None]", self.redis.get(f"{self._tag}:epoch"))
+            found = await cast("Awaitable[str | None]", self.redis.get(f"{self.tag}:epoch"))
         return None if found is None else int(found)
 
-    async def _run(self, name: str, *args: str | int | float) -> list[Any]:
+    async def run(self, name: str, *args: str | int | float) -> list[Any]:
         """Run one script: `ok`, `no` or a denial, the generation if it changed, and the rest."""
         epoch = self._store_epoch
         if epoch is None:
             raise StoreUnavailableError("the registry is not open")
         with store_errors():
-            outcome, *rest = await self._scripts.run(name, f"{self._tag}:epoch", epoch, *args)
+            outcome, *rest = await self._scripts.run(name, f"{self.tag}:epoch", epoch, *args)
         if rest:
             generation = rest.pop(0)
             if epoch == self._store_epoch:
@@ -107,7 +107,7 @@ class RedisShard(RedisWakes):
         picture = self._picture
 
         async def news(revision: str, at_most: int) -> list[Any]:
-            reply = await self._run("snapshot", revision, at_most)
+            reply = await self.run("snapshot", revision, at_most)
             if picture is not self._picture:
                 raise StoreUnavailableError("Redis was opened anew meanwhile")
             return reply

@@ -22,7 +22,7 @@ class RedisWakes:
 
     def __init__(self, redis: Redis, *, tag: str, safety_s: float) -> None:
         self.redis = redis
-        self._tag = tag
+        self.tag = tag
         self._safety_s = safety_s
         self._store_epoch: int | None = None
         self._generation = 0
@@ -59,7 +59,7 @@ class RedisWakes:
         if self._subscription is None:
             subscription = self.redis.pubsub(ignore_subscribe_messages=True)
             try:
-                await subscription.subscribe(f"{self._tag}:changes")
+                await subscription.subscribe(f"{self.tag}:changes")
             except BaseException:
                 await subscription.aclose()  # type: ignore[no-untyped-call]
                 raise
@@ -82,7 +82,7 @@ class RedisWakes:
             self._learn(int(message["data"]))
 
     async def _look(self) -> None:
-        names = (f"{self._tag}:epoch", f"{self._tag}:generation")
+        names = (f"{self.tag}:epoch", f"{self.tag}:generation")
         epoch, generation = await cast("Awaitable[list[str | None]]", self.redis.mget(*names))
         if epoch != str(self._store_epoch):
             raise StoreUnavailableError("Redis has lost its memory", code=FORGOTTEN)

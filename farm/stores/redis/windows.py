@@ -44,7 +44,7 @@ class RedisWindows(RedisShard):
     async def _reserve(
         self, what: str, client_id: ClientId, now: Instant, *asked: str | int
     ) -> int | Denial:
-        outcome, *epoch = await self._run(
+        outcome, *epoch = await self.run(
             f"reserve_{what}",
             client_id,
             repr(now),
@@ -56,15 +56,15 @@ class RedisWindows(RedisShard):
 
     async def cancel_window(self, client_id: ClientId, *, epoch: int, identity: str | None) -> None:
         """See `BrowserWindowRegistry.cancel_window`."""
-        await self._run("cancel", client_id, epoch, records.WINDOWS, *_given(identity))
+        await self.run("cancel", client_id, epoch, records.WINDOWS, *_given(identity))
 
     async def cancel_tab(self, client_id: ClientId, window_id: WindowId, *, epoch: int) -> None:
         """See `BrowserWindowRegistry.cancel_tab`."""
-        await self._run("cancel", client_id, epoch, records.tab_field(window_id))
+        await self.run("cancel", client_id, epoch, records.tab_field(window_id))
 
     async def cancel_flow(self, client_id: ClientId, *, epoch: int) -> None:
         """See `PlacedReservations.cancel_flow`."""
-        await self._run("cancel", client_id, epoch, records.FLOWS)
+        await self.run("cancel", client_id, epoch, records.FLOWS)
 
     async def settle_window(
         self,
@@ -119,7 +119,7 @@ class RedisWindows(RedisShard):
         now: Instant,
         timeout_s: float,
     ) -> Assignment | Denial:
-        reply = await self._run(
+        reply = await self.run(
             "settle",
             client_id,
             context_id,

@@ -1,0 +1,294 @@
+"""Commands for agents whose link another coordinator holds, and their way back."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, assert_never
+
+import structlog
+from pydantic import ValidationError
+
+from farm.core.model import ClientId, LinkId, Namespace
+from farm.errors import ClientAbsentError, StoreUnavailableError
+from farm.manager.evidence import Answer
+from farm.manager.letters import AnyLetter, Order, Passage, Reply, Word, letters
+from farm.protocol import messages as wire
+from farm.stores.ports.routes import CoordinatorId, Route, Routes
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+_RENEWALS_PER_LEASE = 4
+_PAUSE_S = 0.2
+_FORWARDED = 10_000
+"""So many commands of others are remembered, the latest; the answers to older ones go to all."""
+
+
+class Elsewhere(Protocol):
+    """A command that another coordinator has sent for this one."""
+
+    client_id: ClientId
+    link: LinkId | None
+    through: CoordinatorId | None
+
+    def fail(self) -> None:
+        """Wait no longer, unless it outlives its link."""
+        ...
+
+
+class Carrier(Protocol):
+    """The links of this coordinator, and who waits here."""
+
+    def links(self) -> Sequence[tuple[ClientId, LinkId]]:
+        """Return the links that are held here."""
+        ...
+
+    def sent_through_others(self) -> Sequence[Elsewhere]:
+        """Return what is waited for that other coordinators have sent."""
+        ...
+
+    async def deliver(
+        self, client_id: ClientId, command: wire.Command, namespace: Namespace | None
+    ) -> LinkId:
+        """Send a command on a link held here, once it is noted that this is attempted.
+
+        Raises:
+            ClientAbsentError: If there is no link, or the command has been withdrawn.
+            StoreUnavailableError: If it can't be noted; nothing was sent.
+        """
+        ...
+
+    async def tell_here(self, client_id: ClientId, message: wire.ToAgent) -> None:
+        """Send a message on a link held here. Raises ClientAbsentError if there is none."""
+        ...
+
+    async def taken_in(self, client_id: ClientId, answer: Answer, *, noted: bool) -> bool:
+        """Hand an answer to who waits for it here; False if nobody does."""
+        ...
+
+    async def note(self, namespace: Namespace, answer: Answer) -> None:
+        """Write the evidence of an answer."""
+        ...
+
+    async def withdraw(self, namespace: Namespace, command_id: str) -> bool:
+        """Give a command up that has not been sent; False if it may have been."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Forwarded:
+    sender: CoordinatorId
+    client_id: ClientId
+    namespace: Namespace | None
+
+
+class Relay:
+    """Sends through other coordinators, and for them.
+
+    Args:
+        routes: Which of them holds which link.
+        word_within_s: How long another coordinator may take to say that it has sent a command.
+    """
+
+    def __init__(self, routes: Routes, *, word_within_s: float = 5.0) -> None:
+        self._routes = routes
+        self._word_within_s = word_within_s
+        self._words: dict[str, asyncio.Future[Word]] = {}
+        self._forwarded: OrderedDict[str, _Forwarded] = OrderedDict()
+
+    async def run(self, node: Carrier) -> None:
+        """Serve the other coordinators, until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._stay(node), name="renew routes")
+                group.create_task(self._read(node), name="read letters")
+        finally:
+            try:
+                await self._routes.leave()
+            except StoreUnavailableError as error:
+                log.warning("relay.not_left", reason=error.detail)
+
+    async def attached(self, client_id: ClientId, link: LinkId) -> None:
+        """Let the others know that an agent's link is here."""
+        await self._routes.claim(client_id, link)
+
+    async def detached(self, client_id: ClientId, link: LinkId) -> None:
+        """Let the others know that it is here no more; they learn it from a refusal otherwise."""
+        try:
+            await self._routes.give_up(client_id, link)
+        except StoreUnavailableError as error:
+            log.warning("relay.not_detached", client_id=client_id, reason=error.detail)
+
+    # This coordinator's own commands
+
+    async def send(
+        self,
+        node: Carrier,
+        client_id: ClientId,
+        command: wire.Command,
+        namespace: Namespace | None,
+    ) -> Route:
+        """Have a command sent; return where it went, or may have gone.
+
+        Raises:
+            ClientAbsentError: If the agent has no link, or none of which its coordinator says
+                anything within the time for that; nothing was sent, and nothing will be.
+            StoreUnavailableError: If where its link is can't be read; nothing was sent.
+        """
+        route = await self._routes.route(client_id)
+        if route is None:
+            raise _not_connected(client_id)
+        order = Order(
+            sender=self._routes.coordinator,
+            client_id=client_id,
+            namespace=namespace,
+            command=command,
+        )
+        word = await self._word_of(route.coordinator, order)
+        if word is None:
+            if await self._is_withdrawn(node, namespace, command.command_id):
+                raise ClientAbsentError(f"the coordinator that holds {client_id} does not answer")
+            return route
+        if word.link is None:
+            raise ClientAbsentError(word.absent)
+        return Route(coordinator=route.coordinator, link=LinkId(word.link))
+
+    async def _word_of(self, to: CoordinatorId, order: Order) -> Word | None:
+        command_id = order.command.command_id
+        word: asyncio.Future[Word] = asyncio.get_running_loop().create_future()
+        self._words[command_id] = word
+        try:
+            if not await self._routes.post(to, order.model_dump_json(exclude_none=True)):
+                return None
+            async with asyncio.timeout(self._word_within_s):
+                return await word
+        except (TimeoutError, StoreUnavailableError):
+            return None  # it may have been posted, read, and done
+        finally:
+            del self._words[command_id]
+
+    @staticmethod
+    async def _is_withdrawn(node: Carrier, namespace: Namespace | None, command_id: str) -> bool:
+        if namespace is None:
+            return True  # without evidence nobody can tell, and nothing rests on it
+        try:
+            return await node.withdraw(namespace, command_id)
+        except StoreUnavailableError:
+            return False
+
+    async def tell(self, client_id: ClientId, message: wire.ToAgent) -> None:
+        """Have a message sent that nobody waits on.
+
+        Raises:
+            ClientAbsentError: If the agent can't be reached.
+        """
+        letter = Passage(client_id=client_id, message=message)
+        try:
+            route = await self._routes.route(client_id)
+            posted = route is not None and await self._routes.post(
+                route.coordinator, letter.model_dump_json(exclude_none=True)
+            )
+        except StoreUnavailableError as error:
+            raise ClientAbsentError(f"agent {client_id} is out of reach: {error.detail}") from error
+        if not posted:
+            raise _not_connected(client_id)
+
+    # Those of the others
+
+    async def pass_on(self, node: Carrier, client_id: ClientId, answer: Answer) -> bool:
+        """Hand an answer to the coordinator that waits for it; False if none is known to.
+
+        Where none is known all are asked: one may have begun to wait in an earlier life, or while
+        the agent had its link elsewhere.
+        """
+        known = self._forwarded.get(answer.command_id)
+        if known is None or known.client_id != client_id:
+            letter = Reply(client_id=client_id, noted=False, answer=answer)
+            await self._routes.post_others(letter.model_dump_json(exclude_none=True))
+            return False
+        if known.namespace is not None:
+            await node.note(known.namespace, answer)
+        letter = Reply(client_id=client_id, noted=True, answer=answer)
+        posted = await self._routes.post(known.sender, letter.model_dump_json(exclude_none=True))
+        if isinstance(answer, wire.Result) or answer.refused is not None:
+            self._forwarded.pop(answer.command_id, None)
+        return posted
+
+    async def _order(self, node: Carrier, order: Order) -> None:
+        command_id = order.command.command_id
+        client_id, sender = ClientId(order.client_id), CoordinatorId(order.sender)
+        namespace = None if order.namespace is None else Namespace(order.namespace)
+        # Before it is sent: its answer may be quicker than we are.
+        self._forwarded[command_id] = _Forwarded(
+            sender=sender, client_id=client_id, namespace=namespace
+        )
+        if len(self._forwarded) > _FORWARDED:
+            self._forwarded.popitem(last=False)
+        try:
+            link = await node.deliver(client_id, order.command, namespace)
+            word = Word(command_id=command_id, link=link)
+        except ClientAbsentError as error:
+            self._forwarded.pop(command_id, None)
+            word = Word(command_id=command_id, absent=error.detail)
+        await self._routes.post(sender, word.model_dump_json(exclude_none=True))
+
+    # The loops
+
+    async def _read(self, node: Carrier) -> None:
+        while True:
+            try:
+                for text in await self._routes.receive():
+                    await self._open(node, text)
+            except StoreUnavailableError as error:
+                log.warning("relay.store_unavailable", reason=error.detail)
+                await asyncio.sleep(_PAUSE_S)
+
+    async def _open(self, node: Carrier, text: str) -> None:
+        try:
+            await self._do(node, letters.validate_json(text))
+        except ValidationError as error:
+            log.warning("relay.unreadable", problems=error.error_count())
+        except (ClientAbsentError, StoreUnavailableError) as error:
+            # Who waits for this letter learns it by hearing nothing.
+            log.warning("relay.not_done", reason=error.detail)
+
+    async def _do(self, node: Carrier, letter: AnyLetter) -> None:
+        match letter:
+            case Order():
+                await self._order(node, letter)
+            case Word(command_id=command_id):
+                word = self._words.get(command_id)
+                if word is not None and not word.done():
+                    word.set_result(letter)
+            case Passage(client_id=client_id, message=message):
+                await node.tell_here(ClientId(client_id), message)
+            case Reply(client_id=client_id, answer=answer, noted=noted):
+                await node.taken_in(ClientId(client_id), answer, noted=noted)
+            case _:
+                assert_never(letter)
+
+    async def _stay(self, node: Carrier) -> None:
+        while True:
+            try:
+                await self._routes.renew(node.links())
+                await self._look_for_lost(node)
+            except StoreUnavailableError as error:
+                log.warning("relay.store_unavailable", reason=error.detail)
+            await asyncio.sleep(self._routes.lease_s / _RENEWALS_PER_LEASE)
+
+    async def _look_for_lost(self, node: Carrier) -> None:
+        """Fail what was sent on a link elsewhere that is there no more."""
+        waiting = node.sent_through_others()
+        for client_id in {sent.client_id for sent in waiting}:
+            route = await self._routes.route(client_id)
+            for sent in waiting:
+                if sent.client_id == client_id and not _is_at(sent, route):
+                    sent.fail()
+
+
+def _is_at(sent: Elsewhere, route: Route | None) -> bool:
+    return route is not None and (sent.through, sent.link) == (route.coordinator, route.link)
+
+
+def _not_connected(client_id: ClientId) -> ClientAbsentError:
+    return ClientAbsentError(f"agent {client_id} is not connected")

@@ -1,0 +1,71 @@
+"""The port by which coordinators reach each other's agents."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NewType, Protocol
+
+from farm.core.model import ClientId, LinkId
+
+CoordinatorId = NewType("CoordinatorId", str)
+"""One life of one coordinator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Where an agent's link is."""
+
+    coordinator: CoordinatorId
+    link: LinkId
+
+
+class Routes(Protocol):
+    """Which coordinator holds which agent's link, and a box of mail for each coordinator.
+
+    A coordinator is there for as long as its lease, which it renews. Mail may be lost with the
+    coordinator it is for, and is never read twice.
+    """
+
+    @property
+    def coordinator(self) -> CoordinatorId:
+        """Whose end of it this is."""
+        ...
+
+    @property
+    def lease_s(self) -> float:
+        """For how long a coordinator is there without renewing."""
+        ...
+
+    async def renew(self, links: Sequence[tuple[ClientId, LinkId]]) -> None:
+        """Be there for one more lease, with these links where nobody has claimed them since.
+
+        Clears away what coordinators have left that are there no more.
+        """
+        ...
+
+    async def claim(self, client_id: ClientId, link: LinkId) -> None:
+        """Hold an agent's link, from now on and instead of any other; renews the lease, too."""
+        ...
+
+    async def give_up(self, client_id: ClientId, link: LinkId) -> None:
+        """Hold it no more; does nothing if it has been claimed since."""
+        ...
+
+    async def route(self, client_id: ClientId) -> Route | None:
+        """Return where an agent's link is; None if nobody who is there holds one."""
+        ...
+
+    async def post(self, to: CoordinatorId, letter: str) -> bool:
+        """Put a letter into a box, in order; False if that coordinator is not there."""
+        ...
+
+    async def post_others(self, letter: str) -> None:
+        """Put a letter into the box of every other coordinator that is there."""
+        ...
+
+    async def receive(self) -> Sequence[str]:
+        """Take the next letters out of the own box, waiting a while if there are none."""
+        ...
+
+    async def leave(self) -> None:
+        """Be there no more."""
+        ...
