@@ -225,12 +225,11 @@ class Tabs:
         tab = self._tabs.get(context_id)
         if tab is None:
             return
-        # One that was never there is in no picture.
-        if tab.state is not TabState.OPENING:
-            self.touch()
         if tab.token is not None:
-            tab.state, tab.gone = TabState.CLOSING, True
+            tab.state, tab.gone, self.changed = TabState.CLOSING, True, True
             return
+        if tab.state is not TabState.OPENING:  # else it is in no picture
+            self.touch()
         self._forget(tab)
 
     def tab_crashed(self, context_id: str) -> None:

@@ -294,6 +294,7 @@ def test_a_held_tab_is_reported_until_it_is_released_though_its_window_is_gone(
 ) -> None:
     tab = scene.running()
     scene.on(ev.WindowGone("W1"))
+    scene.passes(0.1)
     assert contexts(scene.reports()[-1]) == [(tab, "closing", False)]
     scene.ends("failed", page_gone=True)
     assert result_of(scene.said()).outcome == "failed"
