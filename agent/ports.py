@@ -1,6 +1,7 @@
 """What the runner needs from the world, and what the steps need from the runner."""
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -28,6 +29,10 @@ class Denied:
     reason: str
     unreachable: bool = False
     """The policy allowed it, but nobody answered there."""
+
+
+Bare = Callable[[], AbstractAsyncContextManager[None]]
+"""Makes a context in which the page has nothing in it that is not its own."""
 
 
 class Evidence(Protocol):
@@ -116,8 +121,8 @@ class Browser(Protocol):
         """Close a window and all its tabs; escalates to `kill` within bounded time."""
         ...
 
-    async def show(self, context_id: str, text: str) -> None:
-        """Show a short text in the window's title, headed only; never fails."""
+    async def drain(self) -> None:
+        """Show people that nothing new will be taken, headed only; never fails."""
         ...
 
     async def probe(self) -> None:
@@ -164,6 +169,7 @@ class Uploads(Protocol):
 
 
 __all__ = [
+    "Bare",
     "Browser",
     "BrowserEvent",
     "BrowserInfo",

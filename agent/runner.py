@@ -37,13 +37,11 @@ class RunEvidence:
         post: Callable[[Event], None],
         uploads: Uploads,
         wall_clock: Callable[[], float],
-        browser: Browser,
     ) -> None:
         self._start = start
         self._post = post
         self._uploads = uploads
         self._wall_clock = wall_clock
-        self._browser = browser
         self.begun = False
         """The browser has been asked to run; it closes the tab if that is cancelled."""
         self._seq = 0
@@ -56,9 +54,6 @@ class RunEvidence:
         if isinstance(event, wire.Started):
             event = event.model_copy(update={"window_id": self._start.window_id})
         self._tell(event, urgent=False)
-        if isinstance(event, wire.StepStarted):
-            title = f"{self._start.window_id} · {self._start.plan.name} · {event.label}"
-            await self._browser.show(self._start.context_id, title)
 
     async def settle(self, event: wire.AttemptEvent) -> None:
         """See `Evidence.settle`."""
@@ -187,11 +182,7 @@ class Runner:
 
     def _start_run(self, start: ev.StartRun, group: asyncio.TaskGroup) -> None:
         evidence = RunEvidence(
-            start,
-            post=self.post,
-            uploads=self._uploads,
-            wall_clock=self._wall_clock,
-            browser=self._browser,
+            start, post=self.post, uploads=self._uploads, wall_clock=self._wall_clock
         )
         task = group.create_task(self._run(start, evidence), name=f"run {start.command_id}")
         self._runs[start.command_id] = (evidence, task)
@@ -226,6 +217,8 @@ class Runner:
                 self.post(ev.WindowGone(window_id))
             case ev.RunProbe(command_id):
                 await self._probe(command_id)
+            case ev.ShowDraining():
+                await self._browser.drain()
             case _:
                 raise AssertionError(instruction)
 

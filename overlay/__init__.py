@@ -1,1 +1,18 @@
-"""What the farm draws in the page of a headed browser. Stands alone; the page is hostile."""
+"""In the page: what people see of a worker in a headed browser, and what they say through it."""
+
+from overlay.builder import BINDING, COLOURS, REMOVE, SCRIPT, WORLD, Picture, State, draw
+from overlay.said import Placed, Stop, parse
+
+__all__ = [
+    "BINDING",
+    "COLOURS",
+    "REMOVE",
+    "SCRIPT",
+    "WORLD",
+    "Picture",
+    "Placed",
+    "State",
+    "Stop",
+    "draw",
+    "parse",
+]

@@ -6,6 +6,7 @@ time, or a step that goes on after its own time.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from typing import Protocol, assert_never
 
 import structlog
@@ -15,7 +16,7 @@ from agent.chromium.happenings import Happenings
 from agent.chromium.shielding import to_the_end
 from agent.chromium.tabs import End, Tab
 from agent.chromium.watched import Watched
-from agent.ports import Denied, Evidence, Outcome, StaleAssignment
+from agent.ports import Bare, Denied, Evidence, Outcome, StaleAssignment
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.plan import Plan
 
@@ -30,7 +31,13 @@ class RunPlan(Protocol):
     """What runs the steps: `agent.steps.run.run_plan`."""
 
     async def __call__(
-        self, page: Page, plan: Plan, evidence: Evidence, *, denied: Callable[[], Sequence[Denied]]
+        self,
+        page: Page,
+        plan: Plan,
+        evidence: Evidence,
+        *,
+        denied: Callable[[], Sequence[Denied]],
+        bare: Bare,
     ) -> Failure | None:
         """Run the plan; None is success."""
         ...
@@ -48,7 +55,7 @@ class Attempt:
         self._hung = asyncio.Event()
         self._happenings = Happenings()
         self._watched = Watched(
-            evidence, plan, badge=tab.badge, hung=self._hung.set, overdue=self._overdue
+            evidence, plan, overlay=tab.overlay, hung=self._hung.set, overdue=self._overdue
         )
 
     async def run(self, close: Callable[[], Awaitable[None]]) -> Outcome:
@@ -78,6 +85,8 @@ class Attempt:
                 outcome = await self._conclude(work, close)
                 for helper in helpers:
                     helper.cancel()
+            if self._tab.overlay is not None:
+                await self._tab.overlay.finish()
             await self._happenings.forward_rest(self._evidence)
             return outcome
         finally:
@@ -87,9 +96,16 @@ class Attempt:
             self._tab.happenings = None
 
     async def _work(self) -> Outcome:
+        overlay, plan = self._tab.overlay, self._plan
+        if overlay is not None:
+            await overlay.begin(plan.attempt_id, plan.name, len(plan.steps), self._stopped)
         try:
             failure = await self._run_plan(
-                self._tab.page, self._plan, self._watched, denied=self._happenings.denied
+                self._tab.page,
+                self._plan,
+                self._watched,
+                denied=self._happenings.denied,
+                bare=nullcontext if overlay is None else overlay.bare,
             )
         except StaleAssignment:
             return self._failed(Reason.STALE_ASSIGNMENT, "the attempt has ended for the farm")
@@ -133,6 +149,10 @@ class Attempt:
         limit = self._plan.timeouts.job / 1000
         failure = self._failure(Reason.JOB_TIMEOUT, f"the job did not end within {limit:g} s")
         self._decide(Outcome(outcome="timed_out", failure=failure))
+
+    def _stopped(self) -> None:
+        failure = self._failure(Reason.CANCELLED, "a person stopped it in the browser")
+        self._decide(Outcome(outcome="cancelled", failure=failure))
 
     def _overdue(self) -> None:
         self._decide(self._failed(Reason.STEP_TIMEOUT, "the step went on after its time"))

@@ -192,11 +192,12 @@ class ChromiumBrowser:
             await life.kill()
         self._windows.pop(window_id, None)
 
-    async def show(self, context_id: str, text: str) -> None:
-        """Show a text in the window's title; see the port."""
-        place = self._place(context_id)
-        if place is not None and place[1].badge is not None:
-            await place[1].badge.show(text)
+    async def drain(self) -> None:
+        """Show in every tab that the agent takes nothing new; see the port."""
+        for window in tuple(self._windows.values()):
+            for tab in tuple(window.tabs.values()):
+                if tab.overlay is not None:
+                    await tab.overlay.drain()
 
     async def probe(self) -> None:
         """Open a page, evaluate something, close it; see the port."""

@@ -8,8 +8,8 @@ from typing import Self
 from playwright.async_api import BrowserContext, CDPSession, Page
 from playwright.async_api import Error as PlaywrightError
 
-from agent.chromium.badge import Badge
 from agent.chromium.happenings import Happenings
+from agent.chromium.overlays import TabOverlay
 from agent.chromium.shielding import within
 
 _STOP_S = 1.0
@@ -29,11 +29,12 @@ class Tab:
     """A page under the name the farm knows it by."""
 
     def __init__(
-        self, context_id: str, page: Page, session: CDPSession, badge: Badge | None
+        self, context_id: str, page: Page, session: CDPSession, overlay: TabOverlay | None
     ) -> None:
         self.context_id = context_id
         self.page = page
-        self.badge = badge
+        self.overlay = overlay
+        """In a headed browser."""
         self._session = session
         self.ended: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self.happenings: Happenings | None = None
@@ -42,14 +43,18 @@ class Tab:
         """Pages its attempt has opened."""
 
     @classmethod
-    async def open(cls, context_id: str, context: BrowserContext, *, headed: bool) -> Self:
+    async def open(
+        cls, context_id: str, context: BrowserContext, overlay: TabOverlay | None
+    ) -> Self:
         """Open a page in a context, with a debugging session from its first moment.
 
         The session must be there before the page hangs: it can stop a script only then.
         """
         page = await context.new_page()
         session = await context.new_cdp_session(page)
-        return cls(context_id, page, session, Badge(session) if headed else None)
+        if overlay is not None:
+            await overlay.cover(session)
+        return cls(context_id, page, session, overlay)
 
     def end(self, how: End) -> None:
         """Say how the tab ended; the first to say so is right."""
@@ -67,6 +72,17 @@ class Tab:
             ask = self._session.send("Runtime.evaluate", {"expression": "1"})
             if not await within(_ANSWER_S, ask):
                 await within(_STOP_S, self._session.send("Runtime.terminateExecution"))
+
+    async def adopt(self, page: Page) -> None:
+        """Take a page that the attempt has opened."""
+        self.extras.add(page)
+        page.on("close", lambda _: self.extras.discard(page))
+        if self.overlay is not None:
+            with contextlib.suppress(PlaywrightError):
+                await within(_STOP_S, self._cover(page, self.overlay))
+
+    async def _cover(self, page: Page, overlay: TabOverlay) -> None:
+        await overlay.cover(await page.context.new_cdp_session(page))
 
     async def close_extras(self) -> bool:
         """Close the pages the attempt has opened; tell whether all of them did."""

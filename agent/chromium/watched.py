@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from agent.chromium.badge import Badge
+from agent.chromium.overlays import TabOverlay
 from agent.ports import Evidence
 from farm.protocol.messages import AttemptEvent, StepEnded, StepStarted
 from farm.protocol.plan import Plan
@@ -14,7 +14,8 @@ UNHANG_S = 0.1
 """So long after a step's own time a page that does not answer has its script broken off."""
 OVERDUE_S = 5.0
 """So long after it we end the step ourselves. A failed step has until then for its picture."""
-_READING = frozenset({"extract", "eval", "assert", "html", "pdf", "set", "wait_for"})
+_WAITING = frozenset({"goto", "back", "reload", "wait", "wait_for", "wait_for_url"})
+"""Verbs that point at nothing in the page, so the overlay's controls may be in the way."""
 
 
 class Watched:
@@ -28,13 +29,13 @@ class Watched:
         evidence: Evidence,
         plan: Plan,
         *,
-        badge: Badge | None,
+        overlay: TabOverlay | None,
         hung: Callable[[], None],
         overdue: Callable[[], None],
     ) -> None:
         self._evidence = evidence
         self._plan = plan
-        self._badge = badge
+        self._overlay = overlay
         self._loop = asyncio.get_running_loop()
         self._calls = (UNHANG_S, hung), (OVERDUE_S, overdue)
         self._timers: list[asyncio.TimerHandle] = []
@@ -45,20 +46,17 @@ class Watched:
     async def note(self, event: AttemptEvent) -> None:
         """Pass on, and take it for a sign of life."""
         match event:
-            case StepStarted(index=index, verb=verb):
+            case StepStarted(index=index, verb=verb, label=label):
                 self.step = event
                 self._limit_s = limit_s(self._plan.steps[index], self._plan)
-                if self._badge is not None:
-                    await self._badge.hide(verb in _READING or self._names_title(index))
+                if self._overlay is not None:
+                    await self._overlay.step(index + 1, label, live=verb in _WAITING)
             case StepEnded():
                 self._limit_s = None
             case _:
                 pass
         self._restart()
         await self._evidence.note(event)
-
-    def _names_title(self, index: int) -> bool:
-        return "page.title" in self._plan.steps[index].model_dump_json()
 
     async def settle(self, event: AttemptEvent) -> None:
         """Pass on."""

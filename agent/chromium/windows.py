@@ -10,6 +10,7 @@ from playwright.async_api import Error as PlaywrightError
 from agent.chromium.egress import Policy
 from agent.chromium.forwarder import Forwarder
 from agent.chromium.guards import guard_headed, guard_page
+from agent.chromium.overlays import TabOverlay
 from agent.chromium.shielding import within
 from agent.chromium.tabs import End, Tab
 from agent.ports import BrowserEvent, Denied, TabCrashed, TabGone, WindowGone
@@ -76,7 +77,8 @@ class Window:
         """Open one more tab."""
         self._opening += 1
         try:
-            tab = await Tab.open(context_id, self.context, headed=headed)
+            overlay = TabOverlay(f"{self.window_id} · {context_id}") if headed else None
+            tab = await Tab.open(context_id, self.context, overlay)
         finally:
             self._opening -= 1
         guard_page(tab.page, tab.note)
@@ -180,9 +182,8 @@ class Window:
             await _close_quietly(page)
         else:
             guard_page(page, owner.note)
-            owner.extras.add(page)
-            page.on("close", lambda _: owner.extras.discard(page))
             owner.note("popup_opened", page.url)
+            await owner.adopt(page)
 
     async def _owner(self, page: Page) -> Tab | None:
         running = [tab for tab in self.tabs.values() if tab.happenings is not None]

@@ -245,6 +245,11 @@ class RunProbe:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowDraining:
+    """Show people that nothing new will be taken."""
+
+
+@dataclass(frozen=True, slots=True)
 class Send:
     """Send a message on the current link."""
 
@@ -271,6 +276,7 @@ Instruction = (
     | Settled
     | Disown
     | RunProbe
+    | ShowDraining
     | Send
     | Exit
 )

@@ -297,12 +297,12 @@ class Machine:
         return instructions
 
     def _stop(self, deadline_s: float, now: float) -> list[Instruction]:
-        if self._deadline is None:
-            self._deadline, self._quiet_since = now + deadline_s, now
-        else:
-            self._deadline = min(self._deadline, now + deadline_s)
         self._tabs.touch()
-        return []
+        if self._deadline is not None:
+            self._deadline = min(self._deadline, now + deadline_s)
+            return []
+        self._deadline, self._quiet_since = now + deadline_s, now
+        return [ev.ShowDraining()]
 
     def _maybe_leave(self, now: float) -> list[Instruction]:
         if self._deadline is None or self._said_bye or self._runs.any_running():

@@ -1,12 +1,13 @@
 """A plan on a page, step by step."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
 
 from agent.clock import monotonic
-from agent.ports import Denied, Evidence, StaleAssignment, UploadRefused
+from agent.ports import Bare, Denied, Evidence, StaleAssignment, UploadRefused
 from agent.steps.capture import capture
 from agent.steps.failures import StepFailed, clean, failed
 from agent.steps.observed import observing
@@ -35,6 +36,7 @@ async def run_plan(
     evidence: Evidence,
     *,
     denied: Callable[[], Sequence[Denied]] = none_denied,
+    bare: Bare = nullcontext,
 ) -> Failure | None:
     """Run the steps of a plan in order, to the end or to the first that fails.
 
@@ -47,17 +49,19 @@ async def run_plan(
         plan: What to do.
         evidence: Where to say what is done.
         denied: Which requests the egress proxy has refused since the attempt began.
+        bare: Keeps what is not the page's own out of it, while it is read.
 
     Returns:
         Why the attempt failed, or None.
     """
-    attempt = Attempt(page=page, plan=plan, evidence=evidence, denied=denied)
+    attempt = Attempt(page=page, plan=plan, evidence=evidence, denied=denied, bare=bare)
     async with observing(attempt):
         for index, step in enumerate(plan.steps):
             attempt.index, attempt.step = index, step
             failure = await _step(attempt, step)
             if failure is not None:
-                await capture(attempt, failure)
+                async with bare():
+                    await capture(attempt, failure)
                 return failure
     return None
 
@@ -89,7 +93,7 @@ async def _bounded(attempt: Attempt, step: Step, verb: Verb) -> None:
     """Do a step within its time; whatever goes wrong comes as `StepFailed`."""
     clock = StepClock(_timeout_of(step, verb, attempt.plan.timeouts))
     try:
-        async with clock.running():
+        async with clock.running(), attempt.bare() if verb.reads else nullcontext():
             await _do(attempt, step, verb, clock)
     except TimeoutError:
         raise timed_out(clock, navigation=verb.navigates, url=attempt.page.url) from None

@@ -10,7 +10,7 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Locator, Page
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-from agent.ports import Denied, Evidence
+from agent.ports import Bare, Denied, Evidence
 from agent.steps.failures import StepFailed, failed, nothing_was_done
 from agent.steps.selectors import locate
 from agent.steps.substitution import Names
@@ -93,6 +93,7 @@ class Attempt:
     plan: Plan
     evidence: Evidence
     denied: Callable[[], Sequence[Denied]]
+    bare: Bare
     variables: dict[str, Any] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     """How many items each data set has."""

@@ -30,6 +30,8 @@ class Verb:
     """It calls `stage.effect()` itself, as late as it can; else the whole verb is the effect."""
     navigates: bool = False
     """It has the navigation's clock, and times out as a navigation."""
+    reads: bool = False
+    """What is in the page shows in what it brings, so nothing of ours may be there meanwhile."""
 
 
 VERBS: dict[type[steps.StepBase], Verb] = {
@@ -48,11 +50,11 @@ VERBS: dict[type[steps.StepBase], Verb] = {
     steps.Uncheck: Verb(do=forms.uncheck, begins_effect=True),
     steps.Wait: Verb(do=waiting.wait),
     steps.WaitFor: Verb(do=waiting.wait_for),
-    steps.Assert: Verb(do=waiting.assert_that),
-    steps.Extract: Verb(do=extract, begins_effect=True),
-    steps.Screenshot: Verb(do=artifacts.screenshot),
-    steps.Pdf: Verb(do=artifacts.pdf),
-    steps.Html: Verb(do=artifacts.html),
-    steps.Eval: Verb(do=scripting.evaluate, begins_effect=True),
+    steps.Assert: Verb(do=waiting.assert_that, reads=True),
+    steps.Extract: Verb(do=extract, begins_effect=True, reads=True),
+    steps.Screenshot: Verb(do=artifacts.screenshot, reads=True),
+    steps.Pdf: Verb(do=artifacts.pdf, reads=True),
+    steps.Html: Verb(do=artifacts.html, reads=True),
+    steps.Eval: Verb(do=scripting.evaluate, begins_effect=True, reads=True),
     steps.Set: Verb(do=scripting.set_variable),
 }

@@ -30,7 +30,8 @@ async def wait(stage: Stage, step: Wait) -> None:
 async def wait_for(stage: Stage, step: WaitFor) -> None:
     """Wait until some element is in the state, none is, or so many match."""
     if step.count is not None:
-        await _wait_for_count(stage, step, step.count)
+        async with stage.attempt.bare():
+            await _wait_for_count(stage, step, step.count)
         return
     every = locate(stage.page, step.selector)
     some = every.filter(visible=True).first if step.state in ("visible", "hidden") else every.first

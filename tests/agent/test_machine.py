@@ -538,7 +538,7 @@ def test_a_refusal_ends_the_agent_only_where_dialling_again_would_not_help(scene
 def test_an_idle_agent_leaves_at_once(scene: Scene) -> None:
     scene.welcomed()
     scene.said()
-    assert scene.on(ev.StopRequested(8)) == [ev.KillBrowser(), ev.Exit(0)]
+    assert scene.on(ev.StopRequested(8)) == [ev.ShowDraining(), ev.KillBrowser(), ev.Exit(0)]
     report, bye = scene.said()
     assert isinstance(report, wire.Report)
     assert report.draining
@@ -549,6 +549,7 @@ def test_a_draining_agent_takes_nothing_new_and_waits_for_its_result_to_be_store
     scene: Scene,
 ) -> None:
     scene.running()
+    assert scene.hear(wire.Drain(deadline_s=8)) == [ev.ShowDraining()]
     assert scene.hear(wire.Drain(deadline_s=8)) == []
     scene.hear(wire.Command(command_id="o", body=wire.OpenWindow()))
     assert [m.refused for m in scene.said() if isinstance(m, wire.Ack)] == ["draining"]

@@ -34,7 +34,7 @@ class StandInBrowser:
         self.open: set[str] = set()
         self.kills = 0
         self.unavailable = False
-        self.shown: list[str] = []
+        self.drained = asyncio.Event()
         self.started = asyncio.Event()
         self.ran: list[str] = []
 
@@ -69,8 +69,8 @@ class StandInBrowser:
     async def close_window(self, window_id: str) -> None:
         self.open.discard(window_id.replace("W", "T"))
 
-    async def show(self, context_id: str, text: str) -> None:
-        self.shown.append(text)
+    async def drain(self) -> None:
+        self.drained.set()
 
     async def probe(self) -> None:
         if self.unavailable:
@@ -171,7 +171,7 @@ def shell() -> Shell:
     return Shell()
 
 
-async def test_a_run_goes_from_command_to_result_and_shows_its_steps(shell: Shell) -> None:
+async def test_a_run_goes_from_command_to_result(shell: Shell) -> None:
     async def work(evidence: Evidence) -> ev.Outcome:
         await evidence.note(wire.StepStarted(index=0, verb="goto", label="open"))
         assert await evidence.upload("a.png", b"x", "image/png") == "a.png"
@@ -181,7 +181,6 @@ async def test_a_run_goes_from_command_to_result_and_shows_its_steps(shell: Shel
     async with running(shell):
         shell.start(await shell.open())
         assert (await shell.result()).outcome == "succeeded"
-        assert shell.browser.shown == ["W1 · a job · open"]
         assert shell.uploads.files == ["att-1/1/a.png"]
 
 
@@ -301,6 +300,15 @@ async def test_a_stopped_agent_says_bye_and_leaves_no_browser(shell: Shell) -> N
         async with asyncio.timeout(5):
             assert (await task).code == 0
         assert shell.browser.kills == 2
+
+
+async def test_people_are_shown_that_an_agent_drains(shell: Shell) -> None:
+    shell.browser.run_with = lambda _: asyncio.Event().wait()
+    async with running(shell):
+        shell.start(await shell.open())
+        shell.runner.post(ev.StopRequested(8))
+        async with asyncio.timeout(5):
+            await shell.browser.drained.wait()
 
 
 async def test_a_refused_link_ends_the_agent_and_its_browser(shell: Shell) -> None:

@@ -1,4 +1,4 @@
-"""Headed: what would open a window of the desktop's does not, and a badge stands in the title."""
+"""Headed: what would open a window of the desktop's does not."""
 
 import asyncio
 import os
@@ -47,30 +47,6 @@ async def test_a_lean_browser_starts_no_renderer_for_its_address_bar(rig: Rig) -
     session = await page.context.browser.new_browser_cdp_session()
     targets = await session.send("Target.getTargets", {"filter": [{}]})
     assert [t["url"] for t in targets["targetInfos"] if "omnibox" in t["url"]] == []
-
-
-async def test_the_badge_outlives_navigations_and_is_not_there_for_a_step_that_reads(
-    rig: Rig,
-) -> None:
-    page = await rig.window()
-    await page.goto(PAGE)
-    await rig.browser.show("c", "W1 · job")
-    assert await page.title() == "W1 · job ‖ Mine"
-    await page.goto(PAGE.replace("Mine", "Other"))
-    async with asyncio.timeout(5):
-        while await page.title() != "W1 · job ‖ Other":
-            await asyncio.sleep(0.02)
-    journal = Journal()
-    read = plan(
-        script("document.title", var="got", effect="none"),
-        {"type": "assert", "var": "got", "equals": "Other"},
-        {"type": "wait", "ms": 1},
-    )
-    outcome = await rig.browser.run("c", read, journal)
-    assert outcome.outcome == "succeeded"
-    assert await page.title() == "W1 · job ‖ Other"
-    await rig.browser.show("c", "W1 · next")
-    assert await page.title() == "W1 · next ‖ Other"
 
 
 async def test_a_tab_that_a_person_closes_ends_its_window(rig: Rig) -> None:

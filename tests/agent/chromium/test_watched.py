@@ -38,7 +38,7 @@ class Clock:
         self.hung = asyncio.Event()
         self.overdue = asyncio.Event()
         self.watched = Watched(
-            journal, plan(STEP), badge=None, hung=self.hung.set, overdue=self.overdue.set
+            journal, plan(STEP), overlay=None, hung=self.hung.set, overdue=self.overdue.set
         )
 
     async def passes(self, seconds: float) -> None:

@@ -1,0 +1,131 @@
+"""The overlay of one tab: what people see of it in a headed browser, and what they say there.
+
+It is drawn from an isolated world of its own, in every document of the tab's pages, and knows
+nothing but the picture it was sent last. Failing to show it fails nothing.
+"""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import structlog
+from playwright.async_api import CDPSession
+from playwright.async_api import Error as PlaywrightError
+
+import overlay
+from agent.chromium.shielding import within
+from agent.clock import monotonic
+
+_log = structlog.get_logger(__name__)
+_PATIENCE_S = 1.0
+
+
+class _Sheet:
+    """The overlay's end in one page: where its world is at this moment."""
+
+    def __init__(self, session: CDPSession, expression: Callable[[], str]) -> None:
+        self._session = session
+        self._expression = expression
+        self._frame = ""
+        self._world: int | None = None
+
+    async def start(self, on_said: Callable[[dict[str, Any]], None]) -> None:
+        """Be there in the page's document and in every later one."""
+        send = self._session.send
+        self._session.on("Runtime.executionContextCreated", self._on_world)
+        self._session.on("Runtime.bindingCalled", on_said)
+        await send("Page.enable")
+        self._frame = (await send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
+        await send("Runtime.enable")
+        binding = {"name": overlay.BINDING, "executionContextName": overlay.WORLD}
+        await send("Runtime.addBinding", binding)
+        script = {"source": overlay.SCRIPT, "worldName": overlay.WORLD, "runImmediately": True}
+        await send("Page.addScriptToEvaluateOnNewDocument", script)
+
+    async def _on_world(self, event: dict[str, Any]) -> None:
+        world = event["context"]
+        if world["name"] == overlay.WORLD and world["auxData"].get("frameId") == self._frame:
+            self._world = world["id"]
+            await self.apply()
+
+    async def apply(self) -> None:
+        """Bring the page to what is to be seen now."""
+        if self._world is None:
+            return
+        order = {"expression": self._expression(), "contextId": self._world}
+        with contextlib.suppress(PlaywrightError):
+            await within(_PATIENCE_S, self._session.send("Runtime.evaluate", order))
+
+
+class TabOverlay:
+    """Shows one picture in all pages of a tab."""
+
+    def __init__(self, worker: str) -> None:
+        """`worker` is what people call the tab."""
+        self._picture = overlay.Picture(worker=worker)
+        self._since = 0.0
+        self._bare = False
+        self._sheets: list[_Sheet] = []
+        self._on_stop: Callable[[], None] | None = None
+
+    async def cover(self, session: CDPSession) -> None:
+        """Show it in one more page, for as long as the session lasts."""
+        sheet = _Sheet(session, self._expression)
+        self._sheets.append(sheet)
+        session.on("close", lambda _: self._sheets.remove(sheet))
+        with contextlib.suppress(PlaywrightError):
+            await within(_PATIENCE_S, sheet.start(self._on_said))
+
+    async def begin(self, run: str, job: str, steps: int, on_stop: Callable[[], None]) -> None:
+        """Show that a run has begun; `on_stop` is called when a person wants it to end."""
+        self._since, self._on_stop = monotonic(), on_stop
+        self._picture = replace(self._picture.idle(), run=run, job=job, steps=steps)
+        await self._apply()
+
+    async def step(self, number: int, name: str, *, live: bool) -> None:
+        """Show which step runs, and whether its controls take clicks meanwhile."""
+        self._picture = replace(self._picture, step=number, step_name=name, live=live)
+        await self._apply()
+
+    async def finish(self) -> None:
+        """Show that nothing runs."""
+        self._on_stop = None
+        self._picture = self._picture.idle()
+        await self._apply()
+
+    async def drain(self) -> None:
+        """Show that the agent takes nothing new."""
+        self._picture = replace(self._picture, draining=True)
+        await self._apply()
+
+    @asynccontextmanager
+    async def bare(self) -> AsyncIterator[None]:
+        """Have nothing of it in the pages meanwhile; what is shown next puts it back."""
+        self._bare = True
+        try:
+            await self._apply()
+            yield
+        finally:
+            self._bare = False
+
+    def _expression(self) -> str:
+        if self._bare:
+            return overlay.REMOVE
+        return overlay.draw(self._picture, elapsed_s=monotonic() - self._since)
+
+    async def _apply(self) -> None:
+        for sheet in tuple(self._sheets):
+            await sheet.apply()
+
+    def _on_said(self, event: dict[str, Any]) -> None:
+        said = overlay.parse(event.get("payload"))
+        match said:
+            case overlay.Placed():
+                self._picture = replace(self._picture, placed=said)
+            case overlay.Stop(run=run):
+                if self._on_stop is not None and run == self._picture.run:
+                    self._on_stop()
+            case None:
+                _log.warning("overlay.garbled", worker=self._picture.worker)

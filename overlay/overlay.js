@@ -1,0 +1,254 @@
+// The overlay of one page. It runs before the page's own scripts, in a world that those can't reach:
+// of all this they see one element at the end of the document, with nothing to be read in it.
+// It shows nothing until it is told to: `draw` puts it into the page, `remove` takes it out.
+((name, say) => {
+  "use strict";
+  if (window !== window.top) return;
+  const before = globalThis[name]?.end();
+
+  const BURST = 20; // so often it comes back at once; after that once a tick
+  const TICK_MS = 500;
+  const STYLE = `
+    :host {
+      all: initial !important; position: fixed !important; inset: 0 !important;
+      display: block !important; z-index: 2147483647 !important; pointer-events: none !important;
+    }
+    :host::backdrop { display: none !important; }
+    .frame {
+      position: absolute; inset: 0; border: 4px solid var(--colour);
+      box-shadow: inset 0 0 0 1px #fff, inset 0 0 0 2px #000;
+    }
+    .panel {
+      position: absolute; box-sizing: border-box; max-width: min(340px, 100%); padding: 4px 6px;
+      border: 1px solid #fff; border-radius: 6px; box-shadow: 0 0 0 1px #000;
+      background: #16181d; color: #fff; font: 12px/1.5 system-ui, sans-serif;
+    }
+    .row, .controls { display: flex; align-items: center; gap: 6px; }
+    .controls { margin-left: auto; }
+    .row > span { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+    .state { padding: 0 5px; border-radius: 4px; background: var(--colour); flex: none; }
+    button {
+      all: unset; box-sizing: border-box; min-width: 24px; min-height: 20px; padding: 0 5px;
+      border: 1px solid #9aa0a6; border-radius: 4px; text-align: center; cursor: pointer;
+      pointer-events: auto; touch-action: none;
+    }
+    button:focus-visible { outline: 2px solid #fff; }
+    button[data-do="move"] { cursor: move; }
+    [inert] button { pointer-events: none; color: #9aa0a6; }
+    .bar { height: 3px; margin-top: 3px; background: #444; }
+    .bar > div { height: 100%; background: var(--colour); }
+    [hidden] { display: none !important; }
+    @media (prefers-reduced-motion: no-preference) { .bar > div { transition: width 200ms; } }
+  `;
+
+  let picture = null; // what is shown; null while nothing is
+  let drawnAt = 0;
+  let budget = BURST;
+  let timer = 0;
+  let host = null;
+  let parts = null;
+
+  const make = (kind, attributes = {}, ...children) => {
+    const element = document.createElementNS("http://www.w3.org/1999/xhtml", kind);
+    for (const key of Object.keys(attributes)) element.setAttribute(key, attributes[key]);
+    element.append(...children);
+    return element;
+  };
+
+  const tell = (what) => globalThis[say]?.(JSON.stringify(what));
+
+  const build = () => {
+    // A name of its own: no page can have defined such an element, no selector means it.
+    host = make(`tabfarm-${crypto.getRandomValues(new Uint32Array(1))[0].toString(36)}`);
+    const root = host.attachShadow({ mode: "closed" });
+    const sheet = new CSSStyleSheet(); // which, unlike <style>, no policy of the page forbids
+    sheet.replaceSync(STYLE);
+    root.adoptedStyleSheets = [sheet];
+    const button = (what) => make("button", { type: "button", "data-do": what });
+    parts = {
+      worker: make("span"), state: make("span", { class: "state" }), job: make("span"),
+      step: make("span"), time: make("span"), done: make("div"),
+      move: button("move"), fold: button("fold"), stop: button("stop"),
+    };
+    parts.controls = make("div", { class: "controls" }, parts.stop, parts.fold, parts.move);
+    parts.bar = make("div", { class: "bar", role: "progressbar", "aria-valuemin": "0" }, parts.done);
+    parts.rest = make(
+      "div", {}, make("div", { class: "row" }, parts.job),
+      make("div", { class: "row" }, parts.step, parts.time), parts.bar,
+    );
+    parts.panel = make(
+      "div", { class: "panel", role: "group" },
+      make("div", { class: "row" }, parts.worker, parts.state, parts.controls), parts.rest,
+    );
+    parts.frame = make("div", { class: "frame" });
+    root.append(parts.frame, parts.panel);
+    parts.move.textContent = "\u2725";
+    parts.move.setAttribute("aria-label", "Move the overlay: drag, or use the arrow keys");
+    parts.stop.setAttribute("aria-label", "Stop this job");
+    control();
+  };
+
+  // What a person does to the controls.
+
+  const placed = () => {
+    tell({ kind: "placed", x: picture.x, y: picture.y, collapsed: picture.collapsed });
+    render();
+  };
+
+  const shift = (dx, dy) => {
+    const box = parts.panel.getBoundingClientRect();
+    const along = (at, by, room) => (room < 1 ? at : Math.min(1, Math.max(0, at + by / room)));
+    picture.x = along(picture.x, dx, window.innerWidth - box.width);
+    picture.y = along(picture.y, dy, window.innerHeight - box.height);
+  };
+
+  const ARROWS = { ArrowLeft: [-20, 0], ArrowRight: [20, 0], ArrowUp: [0, -20], ArrowDown: [0, 20] };
+
+  const control = () => {
+    const on = (part, type, act) =>
+      part.addEventListener(type, (event) => {
+        if (event.isTrusted && picture?.live) act(event);
+      });
+    on(parts.fold, "click", () => {
+      picture.collapsed = !picture.collapsed;
+      placed();
+    });
+    on(parts.stop, "click", () => {
+      picture.stopping = true;
+      tell({ kind: "stop", run: picture.run });
+      render();
+    });
+    on(parts.move, "pointerdown", (event) => parts.move.setPointerCapture(event.pointerId));
+    on(parts.move, "pointermove", (event) => {
+      if (!parts.move.hasPointerCapture(event.pointerId)) return;
+      shift(event.movementX, event.movementY);
+      render();
+    });
+    on(parts.move, "pointerup", placed);
+    on(parts.move, "keydown", (event) => {
+      if (!ARROWS[event.key]) return;
+      event.preventDefault();
+      shift(...ARROWS[event.key]);
+      placed();
+    });
+    // The page's business is neither where a person's focus was nor what happens in here.
+    host.addEventListener("mousedown", (event) => event.preventDefault());
+    for (const type of ["pointerdown", "pointerup", "mousedown", "mouseup", "click", "keydown", "keyup"])
+      host.addEventListener(type, (event) => event.stopPropagation());
+  };
+
+  // What is shown.
+
+  const time = () => {
+    const seconds = Math.floor((picture.elapsed_ms + performance.now() - drawnAt) / 1000);
+    const two = (number) => String(number).padStart(2, "0");
+    const minutes = `${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
+    return seconds < 3600 ? minutes : `${Math.floor(seconds / 3600)}:${minutes}`;
+  };
+
+  const render = () => {
+    const { x, y, collapsed, run, step, steps } = picture;
+    for (const part of [parts.frame, parts.panel]) part.style.setProperty("--colour", picture.colour);
+    parts.worker.textContent = picture.worker;
+    parts.state.textContent = picture.state;
+    parts.job.textContent = picture.job;
+    parts.step.textContent = step ? `step ${step} of ${steps}: ${picture.step_name}` : "starting";
+    parts.time.textContent = run ? time() : "";
+    parts.done.style.setProperty("width", `${steps ? (100 * step) / steps : 0}%`);
+    parts.bar.setAttribute("aria-valuenow", step);
+    parts.bar.setAttribute("aria-valuemax", steps);
+    parts.bar.setAttribute("aria-label", "Steps of the job");
+    parts.panel.setAttribute("aria-label", `tabfarm worker ${picture.worker}`);
+    parts.panel.style.setProperty("left", `${100 * x}%`);
+    parts.panel.style.setProperty("top", `${100 * y}%`);
+    parts.panel.style.setProperty("transform", `translate(${-100 * x}%, ${-100 * y}%)`);
+    parts.rest.hidden = collapsed || !run;
+    parts.stop.hidden = !run;
+    parts.stop.textContent = picture.stopping ? "Stopping" : "Stop";
+    parts.fold.hidden = !run;
+    parts.fold.textContent = collapsed ? "+" : "\u2013";
+    parts.fold.setAttribute("aria-label", collapsed ? "Show more" : "Show less");
+    parts.fold.setAttribute("aria-expanded", String(!collapsed));
+    parts.controls.inert = !picture.live;
+  };
+
+  // Staying in the page, whatever it does; but never at its pace.
+
+  const enter = () => {
+    if (host.popover !== "manual") host.popover = "manual";
+    try {
+      if (host.matches(":popover-open")) host.hidePopover();
+      host.showPopover();
+    } catch {
+      // Not now, as the document is going away; it is in the page, or the next tick finds out.
+    }
+  };
+
+  const attach = () => {
+    const to = document.documentElement;
+    if (!to || (host.parentNode === to && host.matches(":popover-open")) || budget < 1) return;
+    budget -= 1;
+    if (host.parentNode !== to) to.append(host);
+    enter();
+  };
+
+  // Whatever enters the top layer later lies above us, until we enter it again.
+  const raise = (event) => {
+    const { target } = event;
+    if (event.type === "toggle") {
+      const over = target !== host && target.matches?.("dialog, [popover]");
+      if (!over || event.newState !== "open") return;
+    }
+    if (!host.isConnected || budget < 1) return;
+    budget -= 1;
+    enter();
+  };
+
+  const watch = () => {
+    // Every time anew: document.open() takes listeners and observers away, but not the timer.
+    attach();
+    observer.disconnect();
+    observer.observe(document, { childList: true });
+    if (document.documentElement) observer.observe(document.documentElement, { childList: true });
+    observer.observe(host, { attributes: true, attributeFilter: ["popover"] });
+    document.addEventListener("toggle", raise, true);
+    document.addEventListener("fullscreenchange", raise, true);
+  };
+
+  const observer = new MutationObserver(watch);
+
+  const tick = () => {
+    budget = Math.min(BURST, budget + 1);
+    watch();
+    if (picture.run) parts.time.textContent = time();
+  };
+
+  const draw = (next) => {
+    picture = next;
+    drawnAt = performance.now();
+    budget = Math.max(budget, 1);
+    if (host === null) build();
+    render();
+    watch();
+    timer ||= setInterval(tick, TICK_MS);
+  };
+
+  const remove = () => {
+    picture = null;
+    clearInterval(timer);
+    timer = 0;
+    observer.disconnect();
+    document.removeEventListener("toggle", raise, true);
+    document.removeEventListener("fullscreenchange", raise, true);
+    host?.remove();
+  };
+
+  const end = () => {
+    const last = picture && { ...picture, elapsed_ms: picture.elapsed_ms + performance.now() - drawnAt };
+    remove();
+    return last;
+  };
+
+  globalThis[name] = { draw, remove, end };
+  if (before) draw(before);
+})
