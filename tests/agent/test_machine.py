@@ -5,6 +5,7 @@ import pytest
 from agent.machine import events as ev
 from agent.machine.events import Instruction
 from farm.protocol import messages as wire
+from farm.protocol.failures import Failure, Reason
 from tests.agent.scene import HELLO, WINDOW_S, Scene, begun, note, plan, token
 
 
@@ -239,6 +240,15 @@ def test_a_cancelled_run_says_for_what_reason(
     result = result_of(scene.said())
     assert (result.outcome, result.page_gone) == (outcome, True)
     assert (result.failure and result.failure.reason.value) == failure
+
+
+def test_a_run_that_a_person_has_stopped_says_so(scene: Scene) -> None:
+    scene.running()
+    failure = Failure(reason=Reason.CANCELLED, detail="by hand")
+    outcome = ev.Outcome(outcome="cancelled", failure=failure, page_gone=True)
+    scene.on(ev.RunEnded("run", outcome))
+    result = result_of(scene.said())
+    assert (result.outcome, result.failure, result.page_gone) == ("cancelled", failure, True)
 
 
 def test_a_run_that_ends_by_itself_while_it_is_cancelled_says_how(scene: Scene) -> None:

@@ -216,6 +216,16 @@ async def test_a_queued_job_is_cancelled_at_once_and_a_running_one_by_its_agent(
     await farm.state(running, "cancelled")
 
 
+async def test_a_run_that_a_person_stops_at_its_agent_cancels_the_job(
+    farm: Farm, agent: Agent
+) -> None:
+    job_id = await farm.submit()
+    await agent.start()
+    await agent.end("cancelled", Reason.CANCELLED)
+    await farm.state(job_id, "cancelled")
+    assert (await farm.attempts(job_id))[0].state is AttemptState.CANCELLED
+
+
 async def test_a_cancellation_reaches_an_agent_that_was_away(farm: Farm, agent: Agent) -> None:
     job_id = await farm.submit()
     run = await agent.running()

@@ -1,0 +1,94 @@
+"""A person at a headed browser: seen on the screen, and clicked with a mouse of the X server."""
+
+import contextlib
+import ctypes
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageGrab
+
+from agent.xvfb import Xvfb, XvfbUnavailable
+from farm.cli.exits import ExitCode
+from overlay import COLOURS, State
+from tests.e2e.processes import ended, eventually, process
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.usefixtures("chromium_executable")]
+
+BUTTON = (0x9A, 0xA0, 0xA6)
+
+
+@pytest.fixture
+async def display() -> AsyncIterator[str]:
+    screen = Xvfb()
+    try:
+        name = await screen.start(os.environ)
+        ctypes.CDLL("libXtst.so.6")
+    except (XvfbUnavailable, OSError) as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+    yield name
+    await screen.stop()
+
+
+def seen(display: str) -> Image.Image:
+    """What is on the screen."""
+    return ImageGrab.grab(xdisplay=display).convert("RGB")
+
+
+def has(picture: Image.Image, colour: str) -> bool:
+    """Whether there is much of a colour."""
+    wanted = tuple(bytes.fromhex(colour[1:]))
+    colours = picture.getcolors(1 << 24) or []
+    return any(count > 2000 and found == wanted for count, found in colours)
+
+
+def first_button(picture: Image.Image) -> tuple[int, int] | None:
+    """A point within the leftmost button of the panel: its upper edge is a line of one colour."""
+    edges = [edge for y in range(picture.height) for edge in _lines(picture, y)]
+    if not edges:
+        return None
+    x, y, length = min(edges)
+    return x + length // 2, y + 8
+
+
+def _lines(picture: Image.Image, y: int) -> Iterator[tuple[int, int, int]]:
+    began = None
+    for x in range(picture.width + 1):
+        on = x < picture.width and picture.getpixel((x, y)) == BUTTON
+        if on and began is None:
+            began = x
+        elif not on and began is not None:
+            if x - began >= 16:
+                yield began, y, x - began
+            began = None
+
+
+def click(display: str, x: int, y: int) -> None:
+    """Move the mouse there, and press and let go its first button."""
+    x11, xtst = ctypes.CDLL("libX11.so.6"), ctypes.CDLL("libXtst.so.6")
+    x11.XOpenDisplay.restype = ctypes.c_void_p
+    opened = ctypes.c_void_p(x11.XOpenDisplay(display.encode()))
+    with contextlib.ExitStack() as last:
+        last.callback(x11.XCloseDisplay, opened)
+        xtst.XTestFakeMotionEvent(opened, -1, x, y, ctypes.c_ulong(0))
+        xtst.XTestFakeButtonEvent(opened, 1, 1, ctypes.c_ulong(0))
+        xtst.XTestFakeButtonEvent(opened, 1, 0, ctypes.c_ulong(0))
+        x11.XSync(opened, 0)
+
+
+async def test_a_person_stops_a_job_by_a_real_click(display: str, tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text("name: long\nsteps:\n- goto: 'data:text/html,<h1>x'\n- wait: 120000\n")
+    command = ("farm.cli", "run", str(job), "--headed", "-o", str(tmp_path / "out"))
+    async with process(*command, cwd=tmp_path, env={"DISPLAY": display}) as run:
+        await eventually(lambda: has(seen(display), COLOURS[State.WORKING]), 60)
+        await eventually(lambda: first_button(seen(display)) is not None)
+        place = first_button(seen(display))
+        assert place is not None
+        click(display, *place)
+        code, _, talk = await ended(run, 30)
+    assert code == ExitCode.CANCELLED, talk
+    assert "a person stopped it in the browser" in talk + (tmp_path / "out/job.json").read_text()
