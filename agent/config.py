@@ -54,6 +54,9 @@ class Settings(BaseSettings):
     headed: bool = False
     """Show windows."""
 
+    overlay: bool = True
+    """Show in each worker tab of a headed browser what it does. Pages can see that it is there."""
+
     slow_mo_ms: Annotated[int, Field(ge=0, le=60_000)] = 0
     """Wait so long after each action, for people who watch."""
 

@@ -61,6 +61,7 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
         )
         browser = ChromiumBrowser(
             headless=not settings.headed,
+            overlay=settings.overlay,
             env=env,
             executable=settings.browser,
             sandbox=settings.sandbox,

@@ -45,6 +45,8 @@ class Picture:
     """Its agent takes nothing new."""
     run: str = ""
     """The id of the run; empty while there is none."""
+    task: str = ""
+    """Whose work it is, by the farm's name for it."""
     job: str = ""
     step: int = 0
     """Which step runs, counted from 1; 0 before the first."""
@@ -73,6 +75,7 @@ def draw(picture: Picture, *, elapsed_s: float = 0.0) -> str:
         "state": picture.state,
         "colour": COLOURS[picture.state],
         "run": picture.run,
+        "task": _plain(picture.task),
         "job": _plain(picture.job),
         "step": picture.step,
         "steps": picture.steps,

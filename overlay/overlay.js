@@ -67,13 +67,14 @@
     const button = (what) => make("button", { type: "button", "data-do": what });
     parts = {
       worker: make("span"), state: make("span", { class: "state" }), job: make("span"),
+      task: make("span"),
       step: make("span"), time: make("span"), done: make("div"),
       move: button("move"), fold: button("fold"), stop: button("stop"),
     };
     parts.controls = make("div", { class: "controls" }, parts.stop, parts.fold, parts.move);
     parts.bar = make("div", { class: "bar", role: "progressbar", "aria-valuemin": "0" }, parts.done);
     parts.rest = make(
-      "div", {}, make("div", { class: "row" }, parts.job),
+      "div", {}, make("div", { class: "row" }, parts.job, parts.task),
       make("div", { class: "row" }, parts.step, parts.time), parts.bar,
     );
     parts.panel = make(
@@ -148,16 +149,18 @@
 
   const render = () => {
     const { x, y, collapsed, run, step, steps } = picture;
+    const done = Math.max(0, step - 1);
     for (const part of [parts.frame, parts.panel]) part.style.setProperty("--colour", picture.colour);
     parts.worker.textContent = picture.worker;
     parts.state.textContent = picture.state;
     parts.job.textContent = picture.job;
+    parts.task.textContent = picture.task;
     parts.step.textContent = step ? `step ${step} of ${steps}: ${picture.step_name}` : "starting";
     parts.time.textContent = run ? time() : "";
-    parts.done.style.setProperty("width", `${steps ? (100 * step) / steps : 0}%`);
-    parts.bar.setAttribute("aria-valuenow", step);
+    parts.done.style.setProperty("width", `${steps ? (100 * done) / steps : 0}%`);
+    parts.bar.setAttribute("aria-valuenow", done);
     parts.bar.setAttribute("aria-valuemax", steps);
-    parts.bar.setAttribute("aria-label", "Steps of the job");
+    parts.bar.setAttribute("aria-label", "Steps done");
     parts.panel.setAttribute("aria-label", `tabfarm worker ${picture.worker}`);
     parts.panel.style.setProperty("left", `${100 * x}%`);
     parts.panel.style.setProperty("top", `${100 * y}%`);

@@ -96,9 +96,9 @@ class Attempt:
             self._tab.happenings = None
 
     async def _work(self) -> Outcome:
-        overlay, plan = self._tab.overlay, self._plan
+        overlay = self._tab.overlay
         if overlay is not None:
-            await overlay.begin(plan.attempt_id, plan.name, len(plan.steps), self._stopped)
+            await overlay.begin(self._plan, self._stopped)
         try:
             failure = await self._run_plan(
                 self._tab.page,

@@ -40,6 +40,7 @@ class ChromiumBrowser:
         self,
         *,
         headless: bool,
+        overlay: bool = True,
         env: Mapping[str, str],
         executable: str | None = None,
         sandbox: bool | None = None,
@@ -52,6 +53,7 @@ class ChromiumBrowser:
 
         Args:
             headless: Without windows.
+            overlay: Show people in each tab what it does; without windows there is none.
             env: The agent's environment; what Chromium gets of it is an allow-list. Headed use
                 needs `DISPLAY` in it.
             executable: A browser to use and no other.
@@ -64,6 +66,7 @@ class ChromiumBrowser:
             run_plan: What runs the steps.
         """
         self._headless = headless
+        self._overlay = overlay and not headless
         self._env = env
         self._executable = executable
         self._sandbox = sandbox
@@ -110,7 +113,7 @@ class ChromiumBrowser:
 
         async def opening() -> None:
             await window.open(life.browser, options, headed=not self._headless)
-            await window.open_tab(context_id, headed=not self._headless)
+            await window.open_tab(context_id, overlay=self._overlay)
 
         try:
             await to_the_end(self._bounded(life, opening()), name="window.open")
@@ -121,7 +124,7 @@ class ChromiumBrowser:
     async def open_tab(self, window_id: str, context_id: str) -> None:
         """Open one more tab in a window; see the port."""
         life, window = self._living(), self._windows[window_id]
-        opening = window.open_tab(context_id, headed=not self._headless)
+        opening = window.open_tab(context_id, overlay=self._overlay)
         try:
             await to_the_end(self._bounded(life, opening), name="tab.open")
         except asyncio.CancelledError:

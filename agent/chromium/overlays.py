@@ -17,6 +17,7 @@ from playwright.async_api import Error as PlaywrightError
 import overlay
 from agent.chromium.shielding import within
 from agent.clock import monotonic
+from farm.protocol.plan import Plan
 
 _log = structlog.get_logger(__name__)
 _PATIENCE_S = 1.0
@@ -78,10 +79,16 @@ class TabOverlay:
         with contextlib.suppress(PlaywrightError):
             await within(_PATIENCE_S, sheet.start(self._on_said))
 
-    async def begin(self, run: str, job: str, steps: int, on_stop: Callable[[], None]) -> None:
+    async def begin(self, plan: Plan, on_stop: Callable[[], None]) -> None:
         """Show that a run has begun; `on_stop` is called when a person wants it to end."""
         self._since, self._on_stop = monotonic(), on_stop
-        self._picture = replace(self._picture.idle(), run=run, job=job, steps=steps)
+        self._picture = replace(
+            self._picture.idle(),
+            run=plan.attempt_id,
+            task=plan.job_id,
+            job=plan.name,
+            steps=len(plan.steps),
+        )
         await self._apply()
 
     async def step(self, number: int, name: str, *, live: bool) -> None:

@@ -34,7 +34,7 @@ class Tab:
         self.context_id = context_id
         self.page = page
         self.overlay = overlay
-        """In a headed browser."""
+        """In a headed browser, where it is wanted."""
         self._session = session
         self.ended: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self.happenings: Happenings | None = None

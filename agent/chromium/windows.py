@@ -73,12 +73,12 @@ class Window:
         if headed:
             await guard_headed(self._context)
 
-    async def open_tab(self, context_id: str, *, headed: bool) -> Tab:
-        """Open one more tab."""
+    async def open_tab(self, context_id: str, *, overlay: bool) -> Tab:
+        """Open one more tab, with or without the overlay."""
         self._opening += 1
         try:
-            overlay = TabOverlay(f"{self.window_id} · {context_id}") if headed else None
-            tab = await Tab.open(context_id, self.context, overlay)
+            shown = TabOverlay(f"{self.window_id} · {context_id}") if overlay else None
+            tab = await Tab.open(context_id, self.context, shown)
         finally:
             self._opening -= 1
         guard_page(tab.page, tab.note)

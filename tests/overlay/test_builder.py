@@ -18,12 +18,15 @@ def shown(picture: Picture, elapsed_s: float = 0.0) -> dict[str, object]:
 
 
 def test_a_picture_is_sent_with_the_time_its_run_has_lasted() -> None:
-    picture = Picture(worker="W1 · T2", run="att-1", job="books", step=2, steps=7, step_name="goto")
+    picture = Picture(
+        worker="W1 · T2", run="att-1", task="job-1", job="books", step=2, steps=7, step_name="goto"
+    )
     assert shown(picture, 12.5) == {
         "worker": "W1 · T2",
         "state": "working",
         "colour": COLOURS[State.WORKING],
         "run": "att-1",
+        "task": "job-1",
         "job": "books",
         "step": 2,
         "steps": 7,
