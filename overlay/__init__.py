@@ -1,7 +1,7 @@
 """In the page: what people see of a worker in a headed browser, and what they say through it."""
 
 from overlay.builder import BINDING, COLOURS, REMOVE, SCRIPT, WORLD, Picture, State, draw
-from overlay.said import Placed, Stop, parse
+from overlay.said import Placed, Said, Stop, parse
 
 __all__ = [
     "BINDING",
@@ -11,6 +11,7 @@ __all__ = [
     "WORLD",
     "Picture",
     "Placed",
+    "Said",
     "State",
     "Stop",
     "draw",

@@ -4,6 +4,7 @@ It is drawn from an isolated world of its own, in every document of the tab's pa
 nothing but the picture it was sent last. Failing to show it fails nothing.
 """
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -21,22 +22,35 @@ from farm.protocol.plan import Plan
 
 _log = structlog.get_logger(__name__)
 _PATIENCE_S = 1.0
+GLANCE_S = 0.1
+"""A document that is gone sooner shows nothing: nobody would have seen it, and so it is free."""
 
 
 class _Sheet:
     """The overlay's end in one page: where its world is at this moment."""
 
-    def __init__(self, session: CDPSession, expression: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        session: CDPSession,
+        wanted: Callable[[], str | None],
+        on_said: Callable[[overlay.Said | None], None],
+    ) -> None:
+        """`wanted` tells how to draw what is to be seen; None is nothing."""
         self._session = session
-        self._expression = expression
+        self._wanted = wanted
+        self._on_said = on_said
         self._frame = ""
         self._world: int | None = None
+        self._due = False
+        self._drawn = False
 
-    async def start(self, on_said: Callable[[dict[str, Any]], None]) -> None:
+    async def start(self) -> None:
         """Be there in the page's document and in every later one."""
         send = self._session.send
         self._session.on("Runtime.executionContextCreated", self._on_world)
-        self._session.on("Runtime.bindingCalled", on_said)
+        self._session.on(
+            "Runtime.bindingCalled", lambda event: self._on_said(overlay.parse(event["payload"]))
+        )
         await send("Page.enable")
         self._frame = (await send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
         await send("Runtime.enable")
@@ -47,15 +61,21 @@ class _Sheet:
 
     async def _on_world(self, event: dict[str, Any]) -> None:
         world = event["context"]
-        if world["name"] == overlay.WORLD and world["auxData"].get("frameId") == self._frame:
-            self._world = world["id"]
+        if world["name"] != overlay.WORLD or world["auxData"].get("frameId") != self._frame:
+            return
+        self._world, self._due, self._drawn = world["id"], False, False
+        await asyncio.sleep(GLANCE_S)
+        if self._world == world["id"]:
+            self._due = True
             await self.apply()
 
     async def apply(self) -> None:
-        """Bring the page to what is to be seen now."""
-        if self._world is None:
+        """Bring the page to what is to be seen now, unless it is too new to be looked at."""
+        expression = self._wanted()
+        if not self._due or (expression is None and not self._drawn):
             return
-        order = {"expression": self._expression(), "contextId": self._world}
+        self._drawn = expression is not None
+        order = {"expression": expression or overlay.REMOVE, "contextId": self._world}
         with contextlib.suppress(PlaywrightError):
             await within(_PATIENCE_S, self._session.send("Runtime.evaluate", order))
 
@@ -73,11 +93,11 @@ class TabOverlay:
 
     async def cover(self, session: CDPSession) -> None:
         """Show it in one more page, for as long as the session lasts."""
-        sheet = _Sheet(session, self._expression)
+        sheet = _Sheet(session, self._wanted, self._on_said)
         self._sheets.append(sheet)
         session.on("close", lambda _: self._sheets.remove(sheet))
         with contextlib.suppress(PlaywrightError):
-            await within(_PATIENCE_S, sheet.start(self._on_said))
+            await within(_PATIENCE_S, sheet.start())
 
     async def begin(self, plan: Plan, on_stop: Callable[[], None]) -> None:
         """Show that a run has begun; `on_stop` is called when a person wants it to end."""
@@ -117,22 +137,21 @@ class TabOverlay:
         finally:
             self._bare = False
 
-    def _expression(self) -> str:
+    def _wanted(self) -> str | None:
         if self._bare:
-            return overlay.REMOVE
+            return None
         return overlay.draw(self._picture, elapsed_s=monotonic() - self._since)
 
     async def _apply(self) -> None:
         for sheet in tuple(self._sheets):
             await sheet.apply()
 
-    def _on_said(self, event: dict[str, Any]) -> None:
-        said = overlay.parse(event.get("payload"))
+    def _on_said(self, said: overlay.Said | None) -> None:
         match said:
             case overlay.Placed():
                 self._picture = replace(self._picture, placed=said)
             case overlay.Stop(run=run):
                 if self._on_stop is not None and run == self._picture.run:
                     self._on_stop()
-            case None:
+            case _:
                 _log.warning("overlay.garbled", worker=self._picture.worker)

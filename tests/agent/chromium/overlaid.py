@@ -206,6 +206,15 @@ def _scripted(script: str, body: str = "<h1>x</h1>") -> Handler:
     return served(f"<!doctype html><body>{body}<script>{_SOON % script}</script>")
 
 
+def _meddling(act: str) -> Handler:
+    """A page that does something to the overlay as soon as it is there."""
+    once = f"if (it) {{ clearInterval(timer); {act}; document.title = 'ready' }}"
+    look = f"const it = document.documentElement.children[2]; {once}"
+    return served(
+        f"<!doctype html><script>const timer = setInterval(() => {{ {look} }}, 5)</script>"
+    )
+
+
 KINDS: dict[str, Handler] = {
     "plain": served("<!doctype html><title>plain</title><h1>Plain</h1>"),
     "dark": served("<!doctype html><meta name=color-scheme content=dark><body bgcolor=black>"),
@@ -258,10 +267,9 @@ SCRIPTED: dict[str, Handler] = {
         "document.querySelector('#p').showPopover()",
         "<div id=p popover style='width:100vw;height:100vh;border:0'>p</div>",
     ),
-    "hides-it": _scripted("document.documentElement.lastElementChild.hidePopover()"),
-    "makes-it-no-popover": _scripted(
-        "document.documentElement.lastElementChild.removeAttribute('popover')"
-    ),
+    "hides-it": _meddling("it.hidePopover()"),
+    "makes-it-no-popover": _meddling("it.removeAttribute('popover')"),
+    "moves-it": _meddling("document.body.append(it)"),
 }
 REMOVER = """<!doctype html><script>
 var removed = 0, began = performance.now(), took = 0;

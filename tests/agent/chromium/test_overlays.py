@@ -33,6 +33,8 @@ from tests.agent.chromium.test_browser import Rig
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 FOR_EVER = {"type": "wait", "ms": 60_000}
+THERE = {"type": "wait_for", "selector": "html > :nth-child(3)", "state": "attached"}
+"""It is in the page."""
 UNDER_THE_PANEL = served(
     "<!doctype html><button onclick='this.textContent = ++n' style='position: fixed;"
     " top: 0; right: 0; width: 340px; height: 90px'>0</button><script>var n = 0</script>"
@@ -238,6 +240,7 @@ async def test_the_panel_moves_by_the_keyboard_but_not_by_that_of_a_job(screen: 
     assert moved[1] == pytest.approx(before[1] + 20, abs=1)
     await screen.run(
         goto(f"{screen.site.url}/plain"),
+        THERE,
         {"type": "press", "key": "Tab"},
         {"type": "press", "key": "ArrowDown"},
     )
@@ -271,10 +274,15 @@ async def test_what_is_taken_of_a_page_is_as_if_it_were_not_there(screen: Screen
     files = Files()
     outcome = await screen.run(
         goto(url),
+        THERE,
         {"type": "screenshot", "name": "a.png"},
+        THERE,
         {"type": "screenshot", "name": "full.png", "full_page": True},
+        THERE,
         {"type": "pdf", "name": "a.pdf"},
+        THERE,
         {"type": "html", "name": "a.html"},
+        THERE,
         script("document.documentElement.children.length", var="n", effect="none"),
         {"type": "assert", "var": "n", "equals": 2},
         {
@@ -306,12 +314,13 @@ async def test_what_a_failure_leaves_is_as_if_it_were_not_there(screen: Screen) 
     files = Files()
     outcome = await screen.run(
         goto(f"{screen.site.url}/plain"),
+        THERE,
         {"type": "click", "selector": "#none", "timeout": 100},
         journal=files,
     )
     assert outcome.outcome == "failed"
-    assert b"tabfarm" not in files.contents["failure-1.html"]
-    assert _corner(files.contents["failure-1.png"]) == (255, 255, 255)
+    assert b"tabfarm" not in files.contents["failure-2.html"]
+    assert _corner(files.contents["failure-2.png"]) == (255, 255, 255)
 
 
 async def test_a_tab_that_a_job_opens_shows_it_too(screen: Screen) -> None:
