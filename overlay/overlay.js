@@ -223,7 +223,8 @@
   const tick = () => {
     budget = Math.min(BURST, budget + 1);
     watch();
-    if (picture.run) parts.time.textContent = time();
+    const now = picture.run ? time() : "";
+    if (parts.time.textContent !== now) parts.time.textContent = now;
   };
 
   const draw = (next) => {

@@ -195,7 +195,7 @@ async def test_who_wants_no_motion_gets_none(screen: Screen) -> None:
 async def test_a_person_stops_the_job_by_its_button(screen: Screen) -> None:
     look, page = await screen.looking(), screen.page
     async with asyncio.TaskGroup() as group:
-        run = group.create_task(screen.run(goto(f"{screen.site.url}/strict-csp"), FOR_EVER))
+        run = group.create_task(screen.run(goto(f"{screen.site.url}/csp-sandbox"), FOR_EVER))
         await screen.until(lambda: _has(screen, "step 2 of 2: wait"))
         await page.mouse.click(*await look.centre("data-do", "stop"))
         async with asyncio.timeout(10):
