@@ -20,6 +20,16 @@ LinkId = NewType("LinkId", str)
 """One life of an agent's connection."""
 
 
+def link_of(coordinator: str, unique: str) -> LinkId:
+    """Name a link after the coordinator that holds it, where several share the agents."""
+    return LinkId(f"{coordinator}/{unique}")
+
+
+def is_link_of(coordinator: str, link: LinkId) -> bool:
+    """Tell whether this coordinator, in this or an earlier life, holds the link."""
+    return link.startswith(f"{coordinator}/")
+
+
 class ClientType(StrEnum):
     """What kind of place an agent offers."""
 
@@ -209,6 +219,8 @@ class Request:
     profile: str = ""
     """Names the options the window must have been opened with."""
     auto_provision: bool = False
+    through: str | None = None
+    """Only agents whose link this coordinator holds; None is any."""
     placement: BrowserPlacement | None = None
     """None is `dedicated_window` for anonymous work, and else the window of the identity.
 

@@ -21,6 +21,7 @@ from farm.api.serving import ApiRunner
 from farm.core.job_states import JobState
 from farm.core.model import ClientId, Namespace
 from farm.manager.delivery import command
+from farm.manager.disconnecting import Disconnects
 from farm.protocol import messages as wire
 from tests.jobs.farm import WINDOW_S, Farm, farm_on, until
 
@@ -41,13 +42,16 @@ BEARER = Principal(token_id="token-1", scope="agent", namespace=Namespace("defau
 
 
 @asynccontextmanager
-async def serving(directory: Path, port: int = 0) -> AsyncIterator[Served]:
+async def serving(
+    directory: Path, port: int = 0, *, grace_s: float | None = None
+) -> AsyncIterator[Served]:
     async with farm_on(directory) as farm:
         links = AgentLinks(
             registry=farm.registry,
             app_node=farm.node,
             dispatcher=farm.dispatcher,
             recorder=farm.recorder,
+            disconnects=Disconnects(farm.manager, farm.clock, grace_s=grace_s),
             clock=farm.clock,
             rules=LinkRules(heartbeat_interval_s=2.5, window_s=WINDOW_S, max_frame_bytes=MAX_FRAME),
         )
