@@ -408,6 +408,15 @@ class JobDispatcher:
         if not alive:
             return None
         now = self._clock()
+        held = await self._registry.renew(
+            attempt.client_id,
+            attempt.context_id,
+            attempt.token,
+            now=now,
+            timeout_s=self._gone.after_s,
+        )
+        if held is not None:
+            return self._manager.handle(held)  # a registry that others share has not forgotten it
         assignment = Assignment(
             namespace=job.namespace,
             client_id=attempt.client_id,
@@ -427,6 +436,7 @@ class JobDispatcher:
 
     async def _lose_orphan(self, attempt: Attempt, why: str) -> None:
         job = await self._job_of(attempt)
+        await self._registry.release(attempt.client_id, attempt.context_id, attempt.token)
         if self._orphans.pop(attempt.attempt_id, None) is None:
             return
         await self._runner.lose(job, attempt, why)
