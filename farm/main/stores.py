@@ -90,7 +90,7 @@ async def _shared(settings: Settings, url: str, life: int) -> AsyncIterator[Stor
             connect,
         )
     except ModuleNotFoundError as error:
-        if error.name != "redis":
+        if (error.name or "").partition(".")[0] != "redis":
             raise
         raise InvalidInputError(
             "FARM_REDIS__URL needs the extra `redis`: pip install 'tabfarm[redis]'"
@@ -152,7 +152,7 @@ class _SharedMemory:
     async def begin_again(self) -> None:
         await self._clock.read()
         # Each coordinator counts its own starts, so only the time is greater than any before.
-        self._epoch = await self._registry.open(store_epoch=int(self._clock()))
+        self._epoch = await self._registry.open(store_epoch=int(self._clock() * 1000))
 
 
 def _retention(settings: Settings) -> Retention:
