@@ -18,13 +18,15 @@ from farm.protocol.plan import Plan
 from farm.sdk import FarmClient
 from farm.stores.ports.routes import CoordinatorId
 from farm.stores.redis import RedisClock, RedisCommandLog, RedisRegistry, RedisRoutes, connect
+from tests.e2e.faults.conftest import place
 from tests.e2e.faults.house import House
+from tests.e2e.faults.place import Place
 from tests.e2e.faults.watching import job, rested, submitted
 from tests.e2e.puppet import Puppet, token_of
 from tests.stores import redis_server
 from tests.stores.conftest import redis_url
 
-__all__ = ["redis_url"]
+__all__ = ["place", "redis_url"]
 
 WINDOW_S = 3.0
 
@@ -189,6 +191,29 @@ async def test_the_agents_of_a_coordinator_that_is_killed_go_to_another_and_noth
         async with one.client() as first:
             again = await rested(first, running)
         assert [(t.agent, t.state) for t in again.history] == [("a", "lost"), ("c", "succeeded")]
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+async def test_an_agent_with_a_browser_gives_up_a_killed_coordinators_job_and_works_for_the_next(
+    houses: list[House], place: Place
+) -> None:
+    one, two = houses
+    killed = await one.serve("--allow", "127.0.0.1")
+    await two.serve("--allow", "127.0.0.1")
+    agent = await one.agent("lone", FARM_URL=f"{one.url},{two.url}")
+    place.hold("/held/page")
+    async with one.client() as first, two.client() as second:
+        await submitted(first, job("held", {"goto": f"{place.url}/held/page"}))
+        await place.asked("GET /held/page")
+        waiting = await submitted(second, job("next", {"goto": f"{place.url}/status/200"}))
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        await place.left("/held/page")
+        done = await rested(second, waiting)
+        assert (done.state, [t.agent for t in done.history]) == ("succeeded", ["lone"])
+    assert place.hits["GET /held/page"] == 1
+    assert agent.poll() is None
 
 
 @pytest.mark.parametrize("how", ["killed", pytest.param("stopped", marks=pytest.mark.slow)])
