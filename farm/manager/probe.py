@@ -1,6 +1,7 @@
 """The self-test of the farm: an agent opens a real page."""
 
 from farm.clock import Clock
+from farm.core.eligibility import is_present
 from farm.core.model import Client
 from farm.errors import ClientAbsentError
 from farm.manager.delivery import AppNode, command
@@ -23,9 +24,8 @@ class AgentProbe:
         present = [
             client
             for client in snapshot.clients
-            if client.link is not None
-            and not client.draining
-            and snapshot.taken_at - client.seen_at <= snapshot.presence_window_s
+            if not client.draining
+            and is_present(client, now=snapshot.taken_at, window_s=snapshot.presence_window_s)
         ]
         if not present:
             return "no agent is connected"
