@@ -5,6 +5,7 @@ are given is frozen and does not change under them.
 """
 
 from dataclasses import dataclass, replace
+from math import inf
 
 from farm.core.model import (
     Assignment,
@@ -37,8 +38,8 @@ class MemoryClients(MemoryWakes):
         store_epoch: The number of this life of the store; tokens of a later life are greater.
         presence_window_s: An agent not heard of for longer is not present.
         reservation_timeout_s: For how long a context being created is believed in; then
-            `release_expired` gives its room back. To be well above the time that anybody waits
-            for one.
+            `release_expired` gives its room back. By default for ever: who has reserved here
+            does not die and leave that behind.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class MemoryClients(MemoryWakes):
         *,
         store_epoch: int,
         presence_window_s: float,
-        reservation_timeout_s: float = 120.0,
+        reservation_timeout_s: float = inf,
     ) -> None:
         super().__init__()
         self._store_epoch = store_epoch

@@ -218,7 +218,7 @@ class BrowserWindowRegistry(Reservations, Protocol):
     """Windows and tabs being created, counted against the negotiated capacity.
 
     A reservation is given back by `BulkTimeout.release_expired`, too, once it is so old that
-    nobody can be waiting for it any more.
+    whoever made it must be gone.
     """
 
     async def reserve_window(
