@@ -19,14 +19,15 @@ from farm.core.model import (
     ReservationId,
     Token,
 )
-from farm.core.reservation import Reservation, given_back, reserved
-from farm.core.sites import Site
+from farm.core.reservation import Reservation, given_back
 from farm.stores.memory.ready import Ready
 from farm.stores.memory.wakes import MemoryWakes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Open:
+class Open:
+    """A reservation that is open."""
+
     reservation: Reservation
     expires_at: float
 
@@ -63,7 +64,7 @@ class MemoryClients(MemoryWakes):
         self._epoch_names: dict[ClientId, str] = {}
         self._last_epochs: dict[ClientId, int] = {}
         self._turns: dict[Namespace, int] = {}
-        self._opening: dict[ClientId, dict[ReservationId, _Open]] = {}
+        self._opening: dict[ClientId, dict[ReservationId, Open]] = {}
         """The reservations that are open; each is counted in its client."""
         self._reserved = 0
 
@@ -107,21 +108,6 @@ class MemoryClients(MemoryWakes):
         last = self._tokens.get(client_id, Token(store_epoch=self._store_epoch, counter=0))
         self._tokens[client_id] = replace(last, counter=last.counter + 1)
         return self._tokens[client_id]
-
-    def _reserve_on(
-        self, client: Client, site: Site, identity: str | None, *, now: Instant
-    ) -> Reservation:
-        self._reserved += 1
-        reservation = Reservation(
-            reservation_id=ReservationId(f"{self._store_epoch}:{self._reserved}"),
-            site=site,
-            epoch=client.epoch,
-            identity=identity,
-        )
-        one = _Open(reservation=reservation, expires_at=now + self._reservation_timeout_s)
-        self._opening.setdefault(client.client_id, {})[reservation.reservation_id] = one
-        self._take_room(reserved(client, reservation))
-        return reservation
 
     def _without(self, client: Client, reservation_id: ReservationId) -> Client | None:
         """Return the client with a reservation given back; None if that is not open."""

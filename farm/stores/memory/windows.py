@@ -1,10 +1,19 @@
 """Windows, tabs and flows being created."""
 
 from farm.core import reservation as rules
-from farm.core.model import Assignment, Client, ClientId, ContextId, Instant, Request, WindowId
+from farm.core.model import (
+    Assignment,
+    Client,
+    ClientId,
+    ContextId,
+    Instant,
+    Request,
+    ReservationId,
+    WindowId,
+)
 from farm.core.reservation import Denial, Reservation
 from farm.core.sites import Need, Site
-from farm.stores.memory.clients import MemoryClients
+from farm.stores.memory.clients import MemoryClients, Open
 
 
 class MemoryWindows(MemoryClients):
@@ -77,7 +86,17 @@ class MemoryWindows(MemoryClients):
     ) -> Reservation | Denial:
         if denial is not None or client is None:
             return denial or Denial.GONE
-        return self._reserve_on(client, site, identity, now=now)
+        self._reserved += 1
+        reservation = Reservation(
+            reservation_id=ReservationId(f"{self._store_epoch}:{self._reserved}"),
+            site=site,
+            epoch=client.epoch,
+            identity=identity,
+        )
+        one = Open(reservation=reservation, expires_at=now + self._reservation_timeout_s)
+        self._opening.setdefault(site.client_id, {})[reservation.reservation_id] = one
+        self._take_room(rules.reserved(client, reservation))
+        return reservation
 
     async def cancel(self, reservation: Reservation) -> None:
         """See `Reservations.cancel`."""
