@@ -7,6 +7,7 @@ from agent.machine import events as ev
 from agent.machine.events import Event, Instruction, Outcome
 from agent.machine.link import LinkState
 from agent.machine.runs import Runs
+from agent.machine.state import Run
 from agent.machine.tabs import Tabs
 from farm.protocol import messages as wire
 from farm.protocol.failures import Failure, Reason
@@ -225,9 +226,15 @@ class Machine:
         if refused is not None:
             return [_refusal(command, refused)]
         self._link.highest(token)
-        run = self._runs.start(
-            command.command_id, body.plan.attempt_id, context_id, token, self._epoch
+        run = Run(
+            command_id=command.command_id,
+            attempt_id=body.plan.attempt_id,
+            context_id=context_id,
+            token=token,
+            epoch=self._epoch,
+            last=body.last,
         )
+        self._runs.start(run)
         window_id = self._tabs.window_of(context_id)
         start = ev.StartRun(run.command_id, context_id, window_id, token, body.plan)
         return [ev.Send(wire.Ack(command_id=command.command_id)), start]
@@ -265,13 +272,15 @@ class Machine:
         if not run.running:
             return []
         self._quiet_since = now
-        instructions: list[Instruction] = []
+        then: list[Instruction] = []
         if run.epoch == self._epoch:
             self._tabs.run_ended(run.context_id, page_gone=outcome.page_gone)
             if run.cancel_reason == "superseded":
                 # The farm has ended the assignment already; nobody will release it again.
-                instructions += self._tabs.release(run.context_id, run.token, now)
-        return [*instructions, *self._runs.ended(run, outcome, self._link.welcomed)]
+                then = self._tabs.release(run.context_id, run.token, now)
+            elif run.last:
+                then = self._tabs.retire(run.context_id)
+        return [*self._runs.ended(run, outcome, self._link.welcomed), *then]
 
     # Time
 

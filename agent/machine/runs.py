@@ -54,19 +54,9 @@ class Runs:
                 return run
         return None
 
-    def start(
-        self, command_id: str, attempt_id: str, context_id: str, token: wire.Token, epoch: str
-    ) -> Run:
+    def start(self, run: Run) -> None:
         """Begin one."""
-        run = Run(
-            command_id=command_id,
-            attempt_id=attempt_id,
-            context_id=context_id,
-            token=token,
-            epoch=epoch,
-        )
-        self._runs[command_id] = run
-        return run
+        self._runs[run.command_id] = run
 
     def noted(self, event: ev.Noted, now: float, welcomed: bool) -> list[Instruction]:
         """Keep what a run tells; send at once what the run waits for, and effects."""

@@ -29,6 +29,8 @@ class Tab:
     """The assignment it is held under."""
     command_id: str | None = None
     """The command that opens it, or the run on it."""
+    gone: bool = False
+    """Its page is no more; it is kept while its assignment holds."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,6 +53,8 @@ class Run:
     context_id: str
     token: wire.Token
     epoch: str
+    last: bool = False
+    """Nothing more is run under its token."""
     last_seq: int = 0
     sent_seq: int = 0
     """Sent on the current link up to here."""

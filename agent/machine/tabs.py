@@ -144,7 +144,7 @@ class Tabs:
         # A tab that is gone is still reported while its assignment holds: its result, not its
         # absence, is what ends the attempt.
         if page_gone:
-            tab.state = TabState.CLOSING
+            tab.state, tab.gone = TabState.CLOSING, True
         elif tab.state is TabState.BUSY:  # else it has crashed or gone meanwhile
             tab.state = TabState.IDLE
         self.changed = True
@@ -162,7 +162,7 @@ class Tabs:
         window = self._windows[tab.window_id]
         tab.token = None
         self.changed = True
-        if tab.state is TabState.CLOSING:
+        if tab.gone:
             self._forget(tab)
             self.touch()
             return []
@@ -174,6 +174,14 @@ class Tabs:
             return [ev.CloseTab(context_id)]
         self.touch()
         return []
+
+    def retire(self, context_id: str) -> list[Instruction]:
+        """Nothing more is run under a tab's assignment: close its window, if it is anonymous."""
+        tab = self._tabs.get(context_id)
+        if tab is None or tab.state is not TabState.IDLE:
+            return []
+        window = self._windows[tab.window_id]
+        return self._close_window(window) if window.identity is None else []
 
     def _is_over_already(self, tab: Tab, token: wire.Token | None) -> bool:
         # Nobody has it; where it is closing, its end is told when it comes.
@@ -217,12 +225,11 @@ class Tabs:
         tab = self._tabs.get(context_id)
         if tab is None:
             return
-        # One that was never there is in no picture.
-        if tab.state is not TabState.OPENING:
-            self.touch()
         if tab.token is not None:
-            tab.state = TabState.CLOSING
+            tab.state, tab.gone, self.changed = TabState.CLOSING, True, True
             return
+        if tab.state is not TabState.OPENING:  # else it is in no picture
+            self.touch()
         self._forget(tab)
 
     def tab_crashed(self, context_id: str) -> None:

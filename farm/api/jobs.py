@@ -24,6 +24,7 @@ from farm.protocol.resources import (
     ResolveBody,
     Submission,
 )
+from farm.stores.records import Job
 
 MAX_WAIT_S = 60.0
 MAX_PAGE = 500
@@ -31,12 +32,20 @@ _PARAM = "param."
 
 
 async def submit_job(request: web.Request) -> web.Response:
-    """Accept a job file; 201 with a new job, 200 with the one that was there."""
+    """Accept a job file; 201 with a new job, 200 with the one that was there.
+
+    With `wait` the answer comes once it is at rest; it is accepted long before.
+    """
     deps = deps_of(request)
+    wait_s = _wait_s(request)
     file, content_type, params = await _submission(request)
     job, duplicate = await deps.jobs.submit(
         namespace_of(request), file, content_type, params, request.headers.get("Idempotency-Key")
     )
+    if wait_s:
+        # Nobody has had a turn since a new job was accepted, so it is as it was.
+        known = None if duplicate else job
+        job = await _at_rest(request, deps, job.job_id, wait_s, known)
     return answer(
         JobAccepted(**job_members(job, deps.dispatcher), duplicate=duplicate),
         status=HTTPStatus.OK if duplicate else HTTPStatus.CREATED,
@@ -66,9 +75,8 @@ async def list_jobs(request: web.Request) -> web.Response:
 async def show_job(request: web.Request) -> web.Response:
     """Return one job with its history; with `wait` not before it is at rest."""
     deps = deps_of(request)
-    wait_s = number_in_query(request, "wait", default=0, least=0, most=MAX_WAIT_S)
-    if wait_s:
-        await _rest(request, deps, wait_s)
+    if wait_s := _wait_s(request):
+        await _at_rest(request, deps, _id(request), wait_s)
     record = await deps.ledger.record_of(namespace_of(request), _id(request), events=PAGE)
     events = list(record.events)
     if len(events) == PAGE:
@@ -92,23 +100,33 @@ async def resolve_job(request: web.Request) -> web.Response:
     return answer(job_view(job, deps.dispatcher))
 
 
-async def _rest(request: web.Request, deps: Deps, wait_s: float) -> None:
-    """Read a job, and again when it may have come to rest, until it has or time is over (P7)."""
+async def _at_rest(
+    request: web.Request, deps: Deps, job_id: str, wait_s: float, known: Job | None = None
+) -> Job:
+    """Read a job, and again when it may have come to rest, until it has or time is over (P7).
+
+    `known` is the job as it is now, where it has just been read.
+    """
     namespace: Namespace = namespace_of(request)
     loop = asyncio.get_running_loop()
     until = loop.time() + wait_s
-    with deps.feed.subscribe(_id(request), rest_only=True) as watcher:
+    with deps.feed.subscribe(job_id, rest_only=True) as watcher:
         while True:
             generation = watcher.generation()
-            job = await deps.ledger.job(namespace, _id(request))
+            job = known or await deps.ledger.job(namespace, job_id)
+            known = None
             poll_at = min(until, loop.time() + SAFETY_POLL_S)
             while job.state not in AT_REST and (left := poll_at - loop.time()) > 0:
                 if gone(request) or deps.feed.closed:
-                    return
+                    return job
                 if await watcher.changed_since(generation, within_s=min(left, SLICE_S)):
                     break
             if job.state in AT_REST or loop.time() >= until:
-                return
+                return job
+
+
+def _wait_s(request: web.Request) -> float:
+    return number_in_query(request, "wait", default=0, least=0, most=MAX_WAIT_S)
 
 
 def _id(request: web.Request) -> str:
@@ -129,6 +147,8 @@ async def _submission(request: web.Request) -> tuple[bytes, str | None, dict[str
 def _params(request: web.Request) -> dict[str, str]:
     params: dict[str, str] = {}
     for key, value in request.query.items():
+        if key == _WAIT.name:
+            continue
         name = key.removeprefix(_PARAM)
         if name == key or not name:
             raise InvalidInputError(
@@ -159,6 +179,12 @@ async def _cursor(request: web.Request, deps: Deps) -> str | None:
         ) from None
 
 
+_WAIT = Parameter(
+    name="wait",
+    description="Seconds, up to 60: answer once the job is at rest, or after that.",
+    type="number",
+)
+
 ROUTES = (
     Route(
         method="POST",
@@ -167,6 +193,7 @@ ROUTES = (
         summary="Submit a job",
         access=Access.ADMIN,
         parameters=(
+            _WAIT,
             Parameter(name="param.{name}", description="A value for one of the job's params."),
             Parameter(
                 name="Idempotency-Key",
@@ -203,13 +230,7 @@ ROUTES = (
         handler=show_job,
         summary="Show a job with its history",
         access=Access.ADMIN,
-        parameters=(
-            Parameter(
-                name="wait",
-                description="Seconds, up to 60: answer once the job is at rest, or after that.",
-                type="number",
-            ),
-        ),
+        parameters=(_WAIT,),
         answers=(Answer(model=JobDetail),),
     ),
     Route(

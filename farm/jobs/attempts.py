@@ -186,7 +186,7 @@ class AttemptRunner:
         try:
             sent = await handle.send(
                 attempt.command_id,
-                wire.RunPlan(plan=plan),
+                wire.RunPlan(plan=plan, last=True),
                 outlives_link=True,
                 effect=effect_of(plan),
             )

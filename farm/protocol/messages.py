@@ -331,6 +331,9 @@ class RunPlan(Message):
 
     kind: Literal["run"] = "run"
     plan: Plan
+    last: bool = False
+    """Nothing more comes under this assignment: an anonymous window may close as soon as the result
+    has been sent, before its release."""
 
 
 class Release(Message):

@@ -83,8 +83,12 @@ class FarmClient:
         content_type: str | None = None,
         params: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
+        wait_s: float | None = None,
     ) -> JobAccepted:
         """Submit a job: the text of a job file (YAML or JSON), or its content.
+
+        With `wait_s` (at most 60) the answer comes once the job is at rest, or after that. Give an
+        `idempotency_key` with it: who is cut off meanwhile can ask again.
 
         `params` take precedence over the file's. Submitting again under one `idempotency_key`
         gives the job that is there, with `duplicate` set.
@@ -101,7 +105,15 @@ class FarmClient:
             headers["Idempotency-Key"] = idempotency_key
         if params and (envelope := _in_envelope(data, content_type, params)) is not None:
             data, headers["Content-Type"] = envelope, SUBMISSION
-        return await self._call(JobAccepted, "POST", "/v1/jobs", data=data, headers=headers)
+        return await self._call(
+            JobAccepted,
+            "POST",
+            "/v1/jobs",
+            query={"wait": wait_s},
+            data=data,
+            headers=headers,
+            quiet_s=_QUIET_S + (wait_s or 0),
+        )
 
     async def job(self, id: str, wait_s: float | None = None) -> JobDetail:
         """Return one job; with `wait_s` (at most 60) as soon as it is at rest, or after that."""

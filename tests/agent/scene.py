@@ -87,13 +87,15 @@ class Scene:
         self.on(ev.Opened(command_id))
         return order.context_id
 
-    def runs(self, tab: str, counter: int = 1, run: str = "run") -> list[Instruction]:
+    def runs(
+        self, tab: str, counter: int = 1, run: str = "run", *, last: bool = False
+    ) -> list[Instruction]:
         return self.hear(
             wire.Command(
                 command_id=run,
                 context_id=tab,
                 token=token(counter),
-                body=wire.RunPlan(plan=plan(f"att-{run}")),
+                body=wire.RunPlan(plan=plan(f"att-{run}"), last=last),
             )
         )
 
@@ -117,10 +119,10 @@ class Scene:
     ) -> list[Instruction]:
         return self.on(ev.Noted(run, event or note(), 5.0, urgent))
 
-    def running(self, identity: str | None = None) -> str:
+    def running(self, identity: str | None = None, *, last: bool = False) -> str:
         """A welcomed agent with one run on one tab; nothing of it is left to be read."""
         self.welcomed()
         tab = self.opens(identity)
-        assert [type(i) for i in self.runs(tab)] == [ev.StartRun]
+        assert [type(i) for i in self.runs(tab, last=last)] == [ev.StartRun]
         self.said()
         return tab

@@ -73,6 +73,38 @@ def test_a_job_from_its_window_to_its_release(scene: Scene) -> None:
     assert contexts(gone) == []
 
 
+def test_after_the_last_run_the_window_closes_at_once_and_is_reported_until_its_release(
+    scene: Scene,
+) -> None:
+    tab = scene.running(last=True)
+    assert scene.ends() == [ev.CloseWindow("W1")]
+    assert result_of(scene.said()).outcome == "succeeded"
+    scene.on(ev.WindowGone("W1"))
+    scene.passes(0.1)
+    assert contexts(scene.reports()[-1]) == [(tab, "closing", False)]
+    assert scene.releases(tab) == []
+    assert contexts(scene.reports()[-1]) == []
+
+
+def test_a_window_that_is_still_closing_at_its_release_is_not_said_to_be_gone(
+    scene: Scene,
+) -> None:
+    tab = scene.running(last=True)
+    scene.ends()
+    assert scene.releases(tab) == []
+    scene.passes(0.1)
+    assert contexts(scene.reports()[-1]) == [(tab, "closing", False)]
+    scene.on(ev.WindowGone("W1"))
+    assert contexts(scene.reports()[-1]) == []
+
+
+def test_the_last_run_leaves_the_window_of_an_identity_open(scene: Scene) -> None:
+    tab = scene.running("shop", last=True)
+    assert scene.ends() == []
+    assert scene.releases(tab) == []
+    assert contexts(scene.reports()[-1]) == [(tab, "idle", True)]
+
+
 def test_the_tab_of_an_identity_stays_and_is_clean_after_its_release(scene: Scene) -> None:
     tab = scene.running("shop")
     scene.ends()
@@ -262,6 +294,7 @@ def test_a_held_tab_is_reported_until_it_is_released_though_its_window_is_gone(
 ) -> None:
     tab = scene.running()
     scene.on(ev.WindowGone("W1"))
+    scene.passes(0.1)
     assert contexts(scene.reports()[-1]) == [(tab, "closing", False)]
     scene.ends("failed", page_gone=True)
     assert result_of(scene.said()).outcome == "failed"

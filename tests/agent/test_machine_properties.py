@@ -160,9 +160,9 @@ class AnAgent(RuleBasedStateMachine):
         body = wire.OpenTab(window_id=window)
         self.take(ev.Heard(wire.Command(command_id=command_id, body=body)))
 
-    @rule(run=runs, tab=tabs, token=tokens)
-    def is_told_to_run(self, run: str, tab: str, token: wire.Token) -> None:
-        body = wire.RunPlan(plan=plan(run))
+    @rule(run=runs, tab=tabs, token=tokens, last=st.booleans())
+    def is_told_to_run(self, run: str, tab: str, token: wire.Token, last: bool) -> None:
+        body = wire.RunPlan(plan=plan(run), last=last)
         self.take(ev.Heard(wire.Command(command_id=run, context_id=tab, token=token, body=body)))
 
     @rule(tab=tabs, token=st.none() | tokens)

@@ -2,6 +2,7 @@ import asyncio
 import gzip
 import io
 import json
+from typing import Any
 
 import pytest
 
@@ -219,6 +220,37 @@ async def test_waiting_ends_as_soon_as_the_job_is_at_rest(stack: Stack) -> None:
     assert asked.result() == "succeeded"
     assert loop.time() - before < 4, "it was woken, not found by the safety poll"
     assert stack.feed.watched() == 0
+
+
+async def test_a_submission_can_wait_for_its_job(stack: Stack) -> None:
+    async def ask() -> dict[str, Any]:
+        async with stack.http.post(
+            f"{stack.url}/v1/jobs?wait=60", headers=stack.as_admin(), json=JOB
+        ) as response:
+            assert response.status == 201
+            return dict(await response.json())
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        asked = group.create_task(ask())
+        while stack.feed.watched() == 0:
+            await asyncio.sleep(0.01)
+        (job,) = await stack.ledger.jobs(DEFAULT, state=None, before=None, limit=10)
+        await stack.finish(await stack.start(job.job_id))
+    assert (asked.result()["id"], asked.result()["state"]) == (job.job_id, "succeeded")
+
+
+async def test_a_submission_of_a_job_that_has_ended_waits_for_nothing(stack: Stack) -> None:
+    job = {**JOB, "idempotency_key": "once"}
+    job_id = await stack.submit(job)
+    await stack.finish(await stack.start(job_id))
+    async with (
+        asyncio.timeout(20),
+        stack.http.post(
+            f"{stack.url}/v1/jobs?wait=60", headers=stack.as_admin(), json=job
+        ) as response,
+    ):
+        body = await response.json()
+    assert (body["id"], body["state"], body["duplicate"]) == (job_id, "succeeded", True)
 
 
 async def test_waiting_ends_with_its_time_and_tells_the_state_it_has(stack: Stack) -> None:

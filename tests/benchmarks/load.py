@@ -33,8 +33,7 @@ class Load:
 
     async def _one(self) -> None:
         self._number += 1
-        accepted = await self._client.submit(self._job(self._number))
-        job = await self._client.job(accepted.id, wait_s=30)
+        job = await self._client.submit(self._job(self._number), wait_s=30)
         if job.state != "succeeded":
             raise RuntimeError(f"{job.id} is {job.state}: {job.failure}")
         items = [item async for item in self._client.items(job.id)]

@@ -157,6 +157,7 @@ def _engine(path: Path, pragmas: tuple[str, ...], *, begin: str | None) -> Engin
 
         @event.listens_for(engine, "begin")
         def start(connection: Connection) -> None:
-            connection.exec_driver_sql(begin)
+            # Past SQLAlchemy, which would make a result of it.
+            connection.connection.cursor().execute(begin)
 
     return engine
