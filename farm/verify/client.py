@@ -201,7 +201,7 @@ class ProbeClient:
                 self.orders.append(message)
                 await self._obey(message)
             case wire.Stored():
-                self._stored[message.command_id] = message.seq
+                self._stored[message.command_id] = max(message.seq, self.stored(message.command_id))
             case wire.Ping() | wire.Cancel() | wire.Drain():
                 pass
             case _:

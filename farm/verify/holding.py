@@ -34,11 +34,11 @@ async def stale_handles_do_nothing(stage: Stage, seen: Seen) -> None:
     await _refused("send", first.probe)
     await _refused("renew", first.renew)
     demand(not await first.release(), "a stale handle released what a later task holds")
+    demand(await stage.holds(later), "the later task holds its context no more")
     await stage.command(later)
     stale = to_wire_token(first.assignment.token)
     came = [order for order in probe.orders[sent:] if order.token == stale]
     demand(not came, f"{len(came)} commands under the stale token reached the client")
-    demand(await stage.holds(later), "the later task holds its context no more")
     after = (await stage.known(probe)).assignments
     demand(after == before, f"the later task's assignment was changed: {before} to {after}")
     seen("the stale handle's send and renewal were refused, its release did nothing")

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
 
 import aiohttp
 import structlog
@@ -14,20 +13,9 @@ from farm.core.model import ClientId
 from farm.errors import ConflictError, FarmError
 from farm.protocol.resources import PointOutcome, PointView, VerifyEnd
 from farm.stores.records import Job
-from farm.verify.choosing import (
-    absent_clients_are_not_selected,
-    one_context_is_lent_once,
-    requirements_admit_whom_they_mean,
-)
 from farm.verify.client import Dial
-from farm.verify.creating import creation_keeps_to_the_limits, only_the_elected_creates
-from farm.verify.holding import (
-    a_disconnect_releases_its_own,
-    only_abandoned_work_is_swept,
-    stale_handles_do_nothing,
-)
 from farm.verify.outcomes import RefutedError, Seen, UnprovenError
-from farm.verify.retrying import a_retry_waits_for_evidence
+from farm.verify.points import POINTS, Point
 from farm.verify.stage import VERIFY, Farm, Stage
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -36,66 +24,11 @@ Tell = Callable[[PointView], Awaitable[None]]
 LendToken = Callable[[], AbstractContextManager[str]]
 """Gives a token that lets agents of the namespace `VERIFY` in, for as long as the block lasts."""
 
-_PROOF_S = 45.0
+_PROOF_S = 40.0
 _END_S = 10.0
-"""Together they stay under the minute in which a verification is over."""
+"""With the time to clear the way they stay under the minute in which a verification is over."""
 _LOOK_S, _LOOKS = 0.05, 100
 _JOBS = 500
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """One thing to be proven."""
-
-    number: int
-    claim: str
-    prove: Callable[[Stage, Seen], Awaitable[None]]
-
-
-POINTS: tuple[Point, ...] = tuple(
-    Point(number=number, claim=claim, prove=prove)
-    for number, (claim, prove) in enumerate(
-        (
-            (
-                "disconnected clients cannot be selected even when an old context snapshot exists",
-                absent_clients_are_not_selected,
-            ),
-            (
-                "metadata requirements admit only the intended clients",
-                requirements_admit_whom_they_mean,
-            ),
-            (
-                "two concurrent callers cannot acquire the same context",
-                one_context_is_lent_once,
-            ),
-            (
-                "a stale handle cannot send, renew, or release a later task's assignment",
-                stale_handles_do_nothing,
-            ),
-            (
-                "legitimate long work renews before the timeout and abandoned work is released",
-                only_abandoned_work_is_swept,
-            ),
-            (
-                "disconnect handling releases exactly the selected client's tasks",
-                a_disconnect_releases_its_own,
-            ),
-            (
-                "browser creation respects negotiated window and tab limits",
-                creation_keeps_to_the_limits,
-            ),
-            (
-                "only the elected process auto-provisions browser resources",
-                only_the_elected_creates,
-            ),
-            (
-                "task retry waits for the evidence required by the side-effect policy",
-                a_retry_waits_for_evidence,
-            ),
-        ),
-        start=1,
-    )
-)
 
 
 class Verifier:

@@ -46,9 +46,13 @@ class Registry(MemoryRegistry):
             expires_at=Instant(now + 60),
         )
 
-    async def lend(self, request: Request, keys: Sequence[str]) -> Assignment | None:
+    async def lend(
+        self, request: Request, keys: Sequence[str], *, linked: bool = False
+    ) -> Assignment | None:
         """Lend whatever has been reported by who has the required values of some keys alone."""
         for client in (await self.snapshot(now=system_clock())).clients:
+            if linked and client.link is None:
+                continue
             if all(client.metadata.get(k) == request.requirements.get(k) for k in keys):
                 for context_id in client.contexts:
                     return self.made_up(request, client, context_id)
@@ -63,6 +67,16 @@ class IgnoresPresence(Registry):
     ) -> Assignment | None:
         found = await super().assign_first(request, now=now, timeout_s=timeout_s)
         return found or await self.lend(request, ("farm-verify", "point", "probe"))
+
+
+class IgnoresSilence(Registry):
+    """Takes an open link for presence."""
+
+    async def assign_first(
+        self, request: Request, *, now: Instant, timeout_s: float
+    ) -> Assignment | None:
+        found = await super().assign_first(request, now=now, timeout_s=timeout_s)
+        return found or await self.lend(request, ("farm-verify", "point", "probe"), linked=True)
 
 
 class IgnoresRequirements(Registry):
@@ -246,6 +260,7 @@ class ForgetsEffects(SqlLedger):
 
 BROKEN: Mapping[str, tuple[int, Callable[[], Registry], str]] = {
     "ignores presence": (1, IgnoresPresence, "was lent farm-verify.1.gone, its link closed"),
+    "ignores silence": (1, IgnoresSilence, "was lent farm-verify.1.mute, silent for 1.5 s"),
     "ignores requirements": (2, IgnoresRequirements, "was to admit"),
     "confuses types": (2, ConfusesTypes, '{"level":1.0} was to admit nobody, and admitted one'),
     "lends twice": (3, LendsTwice, "callers at once hold"),

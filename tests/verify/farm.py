@@ -41,8 +41,8 @@ from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.stores.ports.commands import CommandLog
 from farm.verify import VERIFY, Verifier
 from farm.verify.client import Dial, ProbeClient
+from farm.verify.points import POINTS, Point
 from farm.verify.stage import Farm
-from farm.verify.verifier import POINTS, Point
 from tests.stores.pool import Everything
 
 DEFAULT = Namespace("default")

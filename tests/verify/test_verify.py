@@ -1,7 +1,7 @@
 """A farm that runs proves what its pool promises, and one that breaks a promise is caught."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +21,8 @@ from farm.stores.redis import RedisCommandLog, RedisRegistry, connect
 from farm.verify import VERIFY, Verifier
 from farm.verify.client import ProbeClient, Script
 from farm.verify.outcomes import Seen
+from farm.verify.points import POINTS, Point
 from farm.verify.stage import Stage
-from farm.verify.verifier import POINTS, Point
 from tests.stores.conftest import redis_url
 from tests.stores.pool import hello
 from tests.verify.broken import BROKEN, ForgetsEffects, Registry, WithoutClientRelease
@@ -57,12 +57,15 @@ ENDLESS = (Point(number=1, claim="it never ends", prove=forever),)
 
 
 @asynccontextmanager
-async def over_redis(directory: Path, url: str) -> AsyncIterator[Served]:
+async def over_redis(
+    directory: Path, url: str, points: Sequence[Point] = POINTS
+) -> AsyncIterator[Served]:
     redis = connect(url)
     registry = RedisRegistry(redis, presence_window_s=WINDOW_S, shard="verify")
     await registry.open(store_epoch=1)
+    log = RedisCommandLog(registry)
     try:
-        async with serving(directory, registry=registry, log=RedisCommandLog(registry)) as farm:
+        async with serving(directory, registry=registry, log=log, points=points) as farm:
             yield farm
     finally:
         await registry.close()
@@ -187,6 +190,24 @@ async def test_of_two_at_once_the_second_is_refused_by_name(tmp_path: Path) -> N
             await farm.verified()
         assert refused.value.status == 409
         assert "another verification is running" in refused.value.problem.detail
+        await first.aclose()
+
+
+async def test_one_that_runs_on_another_coordinator_is_known_too(
+    tmp_path: Path, redis_url: str
+) -> None:
+    points = (*only(3), *ENDLESS)
+    (tmp_path / "two").mkdir()
+    async with (
+        over_redis(tmp_path, redis_url, points) as one,
+        over_redis(tmp_path / "two", redis_url, points) as two,
+        one.client() as client,
+    ):
+        first = client.verify()
+        await anext(first)
+        with pytest.raises(FarmApiError) as refused:
+            await two.verified()
+        assert refused.value.status == 409
         await first.aclose()
 
 
