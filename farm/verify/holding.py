@@ -107,18 +107,23 @@ async def a_disconnect_releases_its_own(stage: Stage, seen: Seen) -> None:
     link = (await stage.known(leaves)).link
     await leaves.hang_up()
     await stage.until(leaves, lambda c: c is None or c.link is None, "was not noticed to have gone")
+    still = len((await stage.known(leaves)).assignments)
     try:
         released = await stage.a.on_client_disconnect(VERIFY, leaves.client_id, link=link)
     except CollaboratorMissingError as missing:
         raise UnprovenError(missing.detail) from None
-    demand(released == 2, f"the hook released {released} assignments of the client's 2")
+    # Fewer where the farm's own policy, which is to release at once, comes in between.
+    demand(released <= still, f"the hook released {released} assignments of the client's {still}")
     client = await stage.known(leaves)
     demand(not client.assignments, f"the client that has gone still holds {held(client)}")
     demand(len(client.contexts) == 2, "the hook removed contexts")
     for handle in mine:
         await _refused("renew after its client's disconnect", handle.renew)
     await _still_holds(stage, other)
-    seen("the hook released the 2 assignments of the client whose link closed, and no context")
+    seen(
+        f"of the 2 assignments of the client whose link closed the hook released {released},"
+        f" the farm's own policy {2 - released}; none is left, and the contexts stand"
+    )
     await stage.dial(leaves)
     await stage.idle(leaves, 2)
     await stage.take(stage.a, leaves, "6:again")
