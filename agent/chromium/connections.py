@@ -6,9 +6,6 @@ until the server closes, and so does the connection to Chromium.
 """
 
 import asyncio
-import contextlib
-import socket
-import struct
 from typing import Protocol
 
 from agent.chromium.http_heads import (
@@ -19,6 +16,7 @@ from agent.chromium.http_heads import (
     read_request,
     read_response,
 )
+from agent.chromium.peers import Passage, Peer
 
 _HEAD_LIMIT = 256 * 1024
 _BUFFER_LIMIT = 64 * 1024
@@ -35,15 +33,8 @@ class Refused(Exception):  # noqa: N818 - ends one exchange, by an answer of our
         self.unreachable = unreachable
 
 
-class Gate(Protocol):
+class Gate(Passage, Protocol):
     """What a connection asks of its proxy."""
-
-    opened: "set[Peer]"
-    """The connections there are."""
-
-    def is_open(self) -> bool:
-        """Tell whether anything may pass now."""
-        ...
 
     def idle(self, request: Request) -> "Server | None":
         """Return a kept connection that the request may use."""
@@ -62,54 +53,12 @@ class Gate(Protocol):
         ...
 
 
-class Peer(asyncio.Protocol):
-    """One end. What it can't take yet is not read from the other one."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
-        self._transport: asyncio.Transport | None = None
-        self.other: Peer | None = None
-
-    @property
-    def transport(self) -> asyncio.Transport:
-        """The socket."""
-        assert self._transport is not None  # noqa: S101 - for the type checker
-        return self._transport
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See `asyncio.Protocol`."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for the type checker
-        self._transport = transport
-        self._gate.opened.add(self)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
-        self._gate.opened.discard(self)
-
-    def pause_writing(self) -> None:
-        """See `asyncio.Protocol`."""
-        if self.other is not None:
-            self.other.transport.pause_reading()
-
-    def resume_writing(self) -> None:
-        """See `asyncio.Protocol`."""
-        if self.other is not None:
-            self.other.transport.resume_reading()
-
-    def reset(self) -> None:
-        """Break off, so that the peer can't take what it has for the whole."""
-        with contextlib.suppress(OSError):
-            self.transport.get_extra_info("socket").setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-            )
-        self.transport.abort()
-
-
 class Client(Peer):
     """A connection of Chromium's: one exchange after the other, or a tunnel."""
 
     def __init__(self, gate: Gate) -> None:
         super().__init__(gate)
+        self._gate = gate
         self._buffer = bytearray()
         self._request: Request | None = None
         self._body_left: int | None = 0
@@ -271,6 +220,7 @@ class Server(Peer):
 
     def __init__(self, gate: Gate, address: str) -> None:
         super().__init__(gate)
+        self._gate = gate
         self.address = address
         self.tunnel = False
         self.place: tuple[str, int] = "", 0

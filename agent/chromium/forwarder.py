@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Self
 
-from agent.chromium.connections import Client, Peer, Refused, Server
+from agent.chromium.connections import Client, Refused, Server
 from agent.chromium.egress import Policy
 from agent.chromium.http_heads import Request
+from agent.chromium.peers import Peer
 from agent.ports import Denied
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]

@@ -117,7 +117,8 @@ class _Extraction:
     async def _evaluate(self) -> PageOfResults:
         answer = None
         if self._roots is None or self.step.list is not None:
-            answer = await self.stage.page.evaluate(_SCRIPT, self._spec)
+            # As part of the text: Playwright takes arguments apart, value by value.
+            answer = await self.stage.page.evaluate(f"({_SCRIPT})({json.dumps(self._spec)})")
         if answer is None or answer == {"elsewhere": True}:
             assert self._roots is not None  # noqa: S101 - the document itself is never elsewhere
             answer = await self._roots.evaluate_all(_SCRIPT, self._spec)
