@@ -1,8 +1,10 @@
 """The self-test of the farm: an agent opens a real page."""
 
+from collections.abc import Collection
+
 from farm.clock import Clock
 from farm.core.eligibility import is_present
-from farm.core.model import Client
+from farm.core.model import Client, Namespace
 from farm.errors import ClientAbsentError
 from farm.manager.delivery import AppNode, command
 from farm.protocol import messages as wire
@@ -10,12 +12,23 @@ from farm.stores.ports.registries import ContextRegistry
 
 
 class AgentProbe:
-    """Asks one present agent to open a page; called, says why the farm can't work, or None."""
+    """Asks one present agent to open a page; called, says why the farm can't work, or None.
 
-    def __init__(self, registry: ContextRegistry, app_node: AppNode, clock: Clock) -> None:
+    Agents of the namespaces `not_of` are passed over.
+    """
+
+    def __init__(
+        self,
+        registry: ContextRegistry,
+        app_node: AppNode,
+        clock: Clock,
+        *,
+        not_of: Collection[Namespace] = (),
+    ) -> None:
         self._registry = registry
         self._app_node = app_node
         self._clock = clock
+        self._not_of = frozenset(not_of)
         self._number = 0
 
     async def __call__(self) -> str | None:
@@ -25,6 +38,7 @@ class AgentProbe:
             client
             for client in snapshot.clients
             if not client.draining
+            and self._not_of.isdisjoint(client.namespaces)
             and is_present(client, now=snapshot.taken_at, window_s=snapshot.presence_window_s)
         ]
         if not present:

@@ -12,7 +12,6 @@ TEST_ID = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 OPEN = {
     "LD-12": "a grace period for disconnects in farm up and serve",
-    "LD-44": "farm verify",
 }
 """What the page says is open. Whoever closes one takes it out here and there."""
 
