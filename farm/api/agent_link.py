@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from farm.api import convert
 from farm.api.request_state import Principal
 from farm.clock import Clock
+from farm.core.json_values import json_flaw
 from farm.core.model import ClientId, ContextId, LinkId, link_of
 from farm.core.reservation import Denial
 from farm.errors import ClientAbsentError, StoreUnavailableError
@@ -227,6 +228,9 @@ class AgentLink:
         if set(hello.namespaces) != {self._bearer.namespace}:
             allowed = f"its token is for namespace {self._bearer.namespace!r} alone"
             await self._refuse("namespace", allowed, retry=False)
+            return
+        if flaw := json_flaw(hello.metadata, "metadata"):
+            await self._refuse("metadata", flaw, retry=False)
             return
         if self._client_id not in (None, hello.client_id):
             raise _CutOffError("one link is for one agent")

@@ -18,6 +18,8 @@ WindowId = NewType("WindowId", str)
 TaskId = NewType("TaskId", str)
 LinkId = NewType("LinkId", str)
 """One life of an agent's connection."""
+ReservationId = NewType("ReservationId", str)
+"""Given by the store, and never again to another reservation."""
 
 
 def link_of(coordinator: str, unique: str) -> LinkId:
@@ -151,6 +153,8 @@ class Assignment:
     expires_at: Instant
     dedicated: bool = False
     """Nobody else is given a tab in the window of the context while this holds."""
+    reservation_id: ReservationId | None = None
+    """The reservation it was made of, where its context was created for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

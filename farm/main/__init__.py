@@ -19,6 +19,7 @@ from farm.api.auth import TokenBook
 from farm.api.deps import Deps
 from farm.api.readiness import Readiness
 from farm.api.serving import ApiRunner
+from farm.api.verify import verify_route
 from farm.config import Settings
 from farm.core.model import ClientId, Namespace
 from farm.errors import ConflictError, StoreUnavailableError
@@ -41,6 +42,8 @@ from farm.protocol.plan import Egress
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import SqliteDatabase, SqlLedger
 from farm.telemetry import configure_logging
+from farm.verify import VERIFY, Verifier
+from farm.verify.stage import Farm
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -153,7 +156,8 @@ async def _running(
         task_timeout_ms=settings.jobs.assignment_timeout_s * 1000,
         provision_timeout_s=settings.jobs.provision_timeout_s,
     )
-    readiness = Readiness(AgentProbe(registry, app_node, clock, coordinator=name), clock)
+    probe = AgentProbe(registry, app_node, clock, not_of=(VERIFY,), coordinator=name)
+    readiness = Readiness(probe, clock)
     gone_after_s = settings.link.window_s * settings.link.gone_after_windows
     runner = AttemptRunner(
         ledger=ledger,
@@ -208,6 +212,18 @@ async def _running(
             coordinator=name or "farm",
         ),
     )
+    jobs = JobService(ledger, dispatcher, feed, clock)
+    verifier = Verifier(
+        Farm(
+            registry=registry,
+            app_node=app_node,
+            ledger=ledger,
+            jobs=jobs,
+            clock=clock,
+            agent_is_gone=dispatcher.agent_is_gone,
+        ),
+        lambda: tokens.lend(scope="agent", namespace=VERIFY, name="farm verify"),
+    )
     app = build_app(
         deps=Deps(
             ledger=ledger,
@@ -218,7 +234,7 @@ async def _running(
             ),
             registry=registry,
             app_node=app_node,
-            jobs=JobService(ledger, dispatcher, feed, clock),
+            jobs=jobs,
             dispatcher=dispatcher,
             feed=feed,
             tokens=tokens,
@@ -230,7 +246,7 @@ async def _running(
             max_artifact_bytes=settings.artifacts.max_bytes,
         ),
         allowed_hosts=(*settings.allowed_hosts, settings.host),
-        more_routes=(agent_route(links.serve),),
+        more_routes=(agent_route(links.serve), verify_route(verifier)),
     )
     admin_token, first_start = await _admin_token(settings.data_dir, tokens)
     await _preset_agent_token(settings, tokens)

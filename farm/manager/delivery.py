@@ -311,6 +311,15 @@ class AppNode:
         """
         return await self._kept().deliveries(namespace, failed_since=failed_since)
 
+    async def forget_evidence(self, namespace: Namespace) -> None:
+        """Let go of all that is known of a namespace's commands, where anything is kept.
+
+        Raises:
+            StoreUnavailableError: If that can't be done.
+        """
+        if self._notes is not None:
+            await self._notes.forget(namespace)
+
     def _kept(self) -> Notes:
         if self._notes is None:
             raise CollaboratorMissingError("an app_node with commands")

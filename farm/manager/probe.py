@@ -1,8 +1,10 @@
 """The self-test of the farm: an agent opens a real page."""
 
+from collections.abc import Collection
+
 from farm.clock import Clock
 from farm.core.eligibility import is_present
-from farm.core.model import Client, is_link_of
+from farm.core.model import Client, Namespace, is_link_of
 from farm.errors import ClientAbsentError
 from farm.manager.delivery import AppNode, command
 from farm.protocol import messages as wire
@@ -10,7 +12,11 @@ from farm.stores.ports.registries import ContextRegistry
 
 
 class AgentProbe:
-    """Asks one present agent to open a page; called, says why the farm can't work, or None."""
+    """Asks one present agent to open a page; called, says why the farm can't work, or None.
+
+    Agents of the namespaces `not_of` are passed over, and those that are linked to others than
+    `coordinator`, where that is said.
+    """
 
     def __init__(
         self,
@@ -18,13 +24,14 @@ class AgentProbe:
         app_node: AppNode,
         clock: Clock,
         *,
+        not_of: Collection[Namespace] = (),
         coordinator: str | None = None,
     ) -> None:
         self._registry = registry
         self._app_node = app_node
         self._clock = clock
+        self._not_of = frozenset(not_of)
         self._coordinator = coordinator
-        """Only agents that are linked to this one count; None is all."""
         self._number = 0
 
     async def __call__(self) -> str | None:
@@ -38,9 +45,10 @@ class AgentProbe:
         present = [
             client
             for client in snapshot.clients
-            if is_present(client, now=now, window_s=window_s)
+            if not client.draining
+            and self._not_of.isdisjoint(client.namespaces)
+            and is_present(client, now=now, window_s=window_s)
             and self._is_ours(client)
-            and not client.draining
         ]
         if not present:
             return "no agent is connected"

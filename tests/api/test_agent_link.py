@@ -196,6 +196,28 @@ async def test_an_agent_gets_no_work_of_a_namespace_its_token_is_not_for(
     await until(lambda: agent.heard(wire.Refused))
     refused = agent.heard(wire.Refused)[0]
     assert (refused.reason, refused.retry) == ("namespace", False)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "detail"),
+    [
+        ('{"load": [1, NaN]}', "metadata.load[1] is nan"),
+        ('{"a": {"b": -Infinity}}', "metadata.a.b is -inf"),
+        ('{"a": 1e999}', "metadata.a is inf"),
+    ],
+)
+async def test_metadata_that_is_no_json_is_refused_for_good_and_its_place_named(
+    served: Served, agent: Dialled, metadata: str, detail: str
+) -> None:
+    await until(lambda: agent.count(LinkUp))
+    assert agent.link._socket is not None
+    hello = f'"op":"hello","client_id":"a","instance":"i","epoch":"e","metadata":{metadata}'
+    await agent.link._socket.send_str(f"{{{hello}}}")
+    await until(lambda: agent.heard(wire.Refused))
+    refused = agent.heard(wire.Refused)[0]
+    assert (refused.reason, refused.retry) == ("metadata", False)
+    assert detail in refused.detail
+    assert await client(served) is None
     assert not agent.heard(wire.Welcome)
 
 

@@ -119,9 +119,9 @@ async def test_who_is_linked_elsewhere_is_passed_over(registry: Any) -> None:
 
 async def test_a_slot_is_at_hand_again_once_it_is_given_back(registry: Any) -> None:
     await agent(registry, "a", "T1", "T2", capacity=replace(ROOM, max_concurrency=1))
-    epoch = await registry.reserve_window(A, identity=None, now=T0)
+    one = await registry.reserve_window(A, identity=None, now=T0)
     assert await taken(registry) is None
-    await registry.cancel_window(A, epoch=epoch, identity=None)
+    await registry.cancel(one)
     held = await registry.assign_first(request(), now=T0, timeout_s=TIMEOUT_S)
     assert held is not None
     assert await taken(registry) is None

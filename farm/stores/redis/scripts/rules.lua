@@ -98,12 +98,13 @@ local function deny_slot(id, client, now, window_s)
 end
 
 -- Assigns a context that has not been denied, so is in the request's place. Times are texts, as
--- Python wrote them.
-local function hold(id, client, context_id, request, now, expires_at)
+-- Python wrote them. It was created for this if there is a reservation.
+local function hold(id, client, context_id, request, now, expires_at, reservation)
   local token = next_token(id)
   put_assignment({namespace = request.namespace, client_id = id, epoch = client.epoch,
                   context_id = context_id, task_id = request.task_id, token = token, since = now,
-                  renewed_at = now, expires_at = expires_at, dedicated = request.dedicated})
+                  renewed_at = now, expires_at = expires_at, dedicated = request.dedicated,
+                  reservation_id = reservation})
   redis.call('ZREM', key('idle', id), idle(request.place, context_id))
   load(id, client, client.used + 1)
   touch(id)
