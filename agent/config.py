@@ -18,8 +18,11 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="AGENT_", frozen=True, extra="ignore")
 
-    farm_url: Annotated[HttpUrl, Field(validation_alias="FARM_URL")]
-    """Where the farm is, such as http://127.0.0.1:8700."""
+    farm_urls: Annotated[
+        tuple[HttpUrl, ...], NoDecode, Field(validation_alias="FARM_URL", min_length=1)
+    ]
+    """Where the farm is, such as http://127.0.0.1:8700; or where each of its coordinators is, of
+    which one is dialled when another is lost: comma separated."""
 
     token: SecretStr | None = None
     """The agent's token; a file or descriptor is safer, as an environment can be read in /proc."""
@@ -78,7 +81,7 @@ class Settings(BaseSettings):
     log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$")
     """The least severe event that is logged."""
 
-    @field_validator("namespaces", mode="before")
+    @field_validator("namespaces", "farm_urls", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):

@@ -22,6 +22,16 @@ ReservationId = NewType("ReservationId", str)
 """Given by the store, and never again to another reservation."""
 
 
+def link_of(coordinator: str, unique: str) -> LinkId:
+    """Name a link after the coordinator that holds it, where several share the agents."""
+    return LinkId(f"{coordinator}/{unique}")
+
+
+def is_link_of(coordinator: str, link: LinkId) -> bool:
+    """Tell whether this coordinator, in this or an earlier life, holds the link."""
+    return link.startswith(f"{coordinator}/")
+
+
 class ClientType(StrEnum):
     """What kind of place an agent offers."""
 
@@ -213,6 +223,8 @@ class Request:
     profile: str = ""
     """Names the options the window must have been opened with."""
     auto_provision: bool = False
+    through: str | None = None
+    """Only agents whose link this coordinator holds; None is any."""
     placement: BrowserPlacement | None = None
     """None is `dedicated_window` for anonymous work, and else the window of the identity.
 

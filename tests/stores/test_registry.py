@@ -258,6 +258,20 @@ CLIENTS: dict[str, tuple[dict[str, Any], Denial]] = {
     "of no announced capacity": ({"capacity": Capacity()}, Denial.NOT_READY),
     "of no capacity": ({"capacity": Capacity(max_concurrency=0)}, Denial.FULL),
 }
+
+
+@pytest.mark.parametrize("through", ["one", "one/", "", "one/tw"])
+async def test_a_context_of_an_agent_that_is_linked_elsewhere_is_not_assigned(
+    registry: Registry, through: str
+) -> None:
+    agent = await registered(registry, hello(link="one.b/2"))
+    await reported(registry, "T1", client=agent, link=LinkId("one.b/2"))
+    elsewhere = request(through=through)
+    assert await registry.assign(elsewhere, A, T1, now=T0, timeout_s=1) is Denial.NOT_READY
+    here = request(through="one.b")
+    assert isinstance(await registry.assign(here, A, T1, now=T0, timeout_s=1), Assignment)
+
+
 METADATA = {"n": 1, "nested": {"b": 2, "a": [1, 2]}, "none": None, "": "\ud83d/\0"}
 
 

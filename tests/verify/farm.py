@@ -29,6 +29,7 @@ from farm.jobs.live import LiveAttempts
 from farm.jobs.recorder import Recorder
 from farm.jobs.service import JobService
 from farm.manager.delivery import AppNode
+from farm.manager.disconnecting import Disconnects
 from farm.manager.loops import every
 from farm.manager.manager import WorkerContextManager
 from farm.manager.probe import AgentProbe
@@ -172,6 +173,7 @@ async def serving(
             app_node=node,
             dispatcher=dispatcher,
             recorder=Recorder(ledger, live, feed, clock),
+            disconnects=Disconnects(manager, clock, grace_s=None),
             clock=clock,
             rules=LinkRules(heartbeat_interval_s=0.1, window_s=WINDOW_S, max_frame_bytes=1 << 20),
         )

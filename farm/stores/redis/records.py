@@ -31,6 +31,7 @@ from farm.core.model import (
     Token,
     Window,
     WindowId,
+    link_of,
 )
 from farm.core.placement import ANYWHERE
 from farm.core.reservation import Denial
@@ -64,6 +65,8 @@ def request_text(request: Request) -> str:
         wanted["window_id"] = placement.window_id
     if request.client_type is not None:
         wanted["client_type"] = request.client_type
+    if request.through is not None:
+        wanted["through"] = link_of(request.through, "")
     return json_text(wanted)
 
 

@@ -15,12 +15,19 @@ local function meets(id, requirements)
   return true
 end
 
+-- `through` is how the links of the coordinator begin that is to hold the client's.
+local function is_within_reach(client, request)
+  local through = request.through
+  return not through or string.sub(client.link, 1, string.len(through)) == through
+end
+
 -- `given_back` slots are about to be free.
 local function deny_client(id, client, request, now, window_s, given_back)
   if not is_of_namespace(client, request.namespace)
     or (request.client_type and request.client_type ~= client.type)
     or not meets(id, request.requirements)
     or not is_present(client, now, window_s)
+    or not is_within_reach(client, request)
     or client.draining
     or not client.max_concurrency then return 'not_ready' end
   client.used = used_slots(id) - given_back
