@@ -156,8 +156,9 @@ async def _running(
         task_timeout_ms=settings.jobs.assignment_timeout_s * 1000,
         provision_timeout_s=settings.jobs.provision_timeout_s,
     )
-    probe = AgentProbe(registry, app_node, clock, not_of=(VERIFY,), coordinator=name)
-    readiness = Readiness(probe, clock)
+    readiness = Readiness(
+        AgentProbe(registry, app_node, clock, not_of=(VERIFY,), coordinator=name), clock
+    )
     gone_after_s = settings.link.window_s * settings.link.gone_after_windows
     runner = AttemptRunner(
         ledger=ledger,

@@ -14,8 +14,7 @@ from farm.stores.ports.registries import ContextRegistry
 class AgentProbe:
     """Asks one present agent to open a page; called, says why the farm can't work, or None.
 
-    Agents of the namespaces `not_of` are passed over, and those that are linked to others than
-    `coordinator`, where that is said.
+    Agents of the namespaces `not_of` are passed over.
     """
 
     def __init__(
@@ -32,6 +31,7 @@ class AgentProbe:
         self._clock = clock
         self._not_of = frozenset(not_of)
         self._coordinator = coordinator
+        """Only agents that are linked to this one count; None is all."""
         self._number = 0
 
     async def __call__(self) -> str | None:
@@ -45,10 +45,10 @@ class AgentProbe:
         present = [
             client
             for client in snapshot.clients
-            if not client.draining
-            and self._not_of.isdisjoint(client.namespaces)
-            and is_present(client, now=now, window_s=window_s)
+            if is_present(client, now=now, window_s=window_s)
             and self._is_ours(client)
+            and self._not_of.isdisjoint(client.namespaces)
+            and not client.draining
         ]
         if not present:
             return "no agent is connected"
