@@ -19,9 +19,10 @@ from farm.sdk import FarmClient
 from farm.stores.ports.routes import CoordinatorId
 from farm.stores.redis import RedisClock, RedisCommandLog, RedisRegistry, RedisRoutes, connect
 from tests.e2e.faults.conftest import place
-from tests.e2e.faults.house import House
+from tests.e2e.faults.house import House, free_port
 from tests.e2e.faults.place import Place
 from tests.e2e.faults.watching import job, rested, submitted
+from tests.e2e.processes import eventually
 from tests.e2e.puppet import Puppet, token_of
 from tests.stores import redis_server
 from tests.stores.conftest import redis_url
@@ -191,6 +192,31 @@ async def test_the_agents_of_a_coordinator_that_is_killed_go_to_another_and_noth
         async with one.client() as first:
             again = await rested(first, running)
         assert [(t.agent, t.state) for t in again.history] == [("a", "lost"), ("c", "succeeded")]
+
+
+async def test_a_coordinator_that_is_killed_and_started_again_goes_on_with_what_runs(
+    houses: list[House],
+) -> None:
+    one, two = houses
+    one.settings = {**one.settings, "FARM_LINK__WINDOW_S": "30"}
+    two.settings = one.settings
+    port = free_port()
+    killed = await one.serve(port=port)
+    await two.serve()
+    a = Puppet("a", automatic=False)
+    async with a.at(one.url):
+        async with one.client() as client:
+            running = await submitted(client, a_job("running"))
+            await a.is_running()
+            killed.send_signal(signal.SIGKILL)
+            killed.wait()
+        await one.serve(port=port)
+        await eventually(lambda: a.welcomes == 2, 30)
+        await a.finish()
+        async with one.client() as client:
+            done = await rested(client, running)
+        assert (done.state, len(done.history), len(a.begun)) == ("succeeded", 1, 1)
+        await eventually_empty(a)
 
 
 @pytest.mark.browser
