@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from pydantic import Field, HttpUrl, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -95,7 +95,7 @@ class Settings(BaseSettings):
             return value
         if value.lstrip().startswith("{"):
             try:
-                return json.loads(value)
+                return json.loads(value, parse_constant=_refuse_constant)
             except ValueError as error:
                 raise ValueError(f"it begins like JSON, but is none: {error}") from None
         pairs = (pair.partition("=") for pair in value.split(",") if pair.strip())
@@ -156,3 +156,7 @@ def environment() -> Mapping[str, str]:
     """
     os.environ.pop("AGENT_TOKEN", None)
     return dict(os.environ)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")

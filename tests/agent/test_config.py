@@ -62,7 +62,7 @@ def test_metadata_is_json_or_pairs(
     assert repr(found) == repr(metadata)
 
 
-@pytest.mark.parametrize("text", ["region", "=eu", "{", "[1]", '{"a": 1'])
+@pytest.mark.parametrize("text", ["region", "=eu", "{", "[1]", '{"a": 1', '{"a": NaN}'])
 def test_metadata_that_is_neither_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     with pytest.raises(ValidationError):
         load(monkeypatch, AGENT_METADATA=text)
