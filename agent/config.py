@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from pydantic import Field, HttpUrl, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -18,8 +18,11 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="AGENT_", frozen=True, extra="ignore")
 
-    farm_url: Annotated[HttpUrl, Field(validation_alias="FARM_URL")]
-    """Where the farm is, such as http://127.0.0.1:8700."""
+    farm_urls: Annotated[
+        tuple[HttpUrl, ...], NoDecode, Field(validation_alias="FARM_URL", min_length=1)
+    ]
+    """Where the farm is, such as http://127.0.0.1:8700; or where each of its coordinators is, of
+    which one is dialled when another is lost: comma separated."""
 
     token: SecretStr | None = None
     """The agent's token; a file or descriptor is safer, as an environment can be read in /proc."""
@@ -81,7 +84,7 @@ class Settings(BaseSettings):
     log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$")
     """The least severe event that is logged."""
 
-    @field_validator("namespaces", mode="before")
+    @field_validator("namespaces", "farm_urls", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
@@ -95,7 +98,7 @@ class Settings(BaseSettings):
             return value
         if value.lstrip().startswith("{"):
             try:
-                return json.loads(value)
+                return json.loads(value, parse_constant=_refuse_constant)
             except ValueError as error:
                 raise ValueError(f"it begins like JSON, but is none: {error}") from None
         pairs = (pair.partition("=") for pair in value.split(",") if pair.strip())
@@ -156,3 +159,7 @@ def environment() -> Mapping[str, str]:
     """
     os.environ.pop("AGENT_TOKEN", None)
     return dict(os.environ)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")

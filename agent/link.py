@@ -38,28 +38,44 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 
 class WebSocketLink:
-    """Implements `agent.ports.Link`."""
+    """Implements `agent.ports.Link`.
 
-    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+    Of several farms it stays with the one that let it in. When that one is lost it goes on to the
+    next after a window in vain, when all that it ran for the first has been given up.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession, *urls: str) -> None:
         self._session = session
-        self._url = url.rstrip("/")
+        self._urls = [url.rstrip("/") for url in urls]
+        self._faithful_s = 0.0
+        """For so long the farm is dialled again that has let us in."""
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._life = asyncio.timeout(None)
         self._last_refusal: Refused | None = None
 
+    @property
+    def url(self) -> str:
+        """The farm that it is linked to, or dials."""
+        return self._urls[0]
+
     async def run(self, tell: Callable[[LinkUp | LinkDown | Heard], None]) -> None:
         """See `Link.run`."""
-        wait_s = _FIRST_WAIT_S
+        now = asyncio.get_running_loop().time
+        wait_s, faithful_until = _FIRST_WAIT_S, now()
         while True:
             try:
                 if await self._live(tell):
                     wait_s = _FIRST_WAIT_S
             except aiohttp.WSServerHandshakeError as error:
                 if error.status in _TOKEN_IS_WRONG:
-                    raise LinkRefused(f"{self._url} {_TOKEN_IS_WRONG[error.status]}") from error
+                    raise LinkRefused(f"{self.url} {_TOKEN_IS_WRONG[error.status]}") from error
                 log.warning("link.failed", status=error.status)
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 log.warning("link.failed", reason=str(error) or type(error).__name__)
+            if self._faithful_s:
+                faithful_until, self._faithful_s = now() + self._faithful_s, 0.0
+            if now() >= faithful_until:
+                self._urls.append(self._urls.pop(0))
             # Spread, so that a farm that comes back is not dialled by all of its agents at once.
             await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))  # noqa: S311 - guards nothing
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
@@ -69,7 +85,7 @@ class WebSocketLink:
         let_in = False
         async with asyncio.timeout(_DIAL_S):
             socket = await self._session.ws_connect(
-                f"{self._url}/v1/agent",
+                f"{self.url}/v1/agent",
                 max_msg_size=_MAX_FRAME_BYTES,
                 autoclose=True,
                 heartbeat=_SILENCE_S,
@@ -117,15 +133,15 @@ class WebSocketLink:
                 refusal = Ack(command_id=command_id, refused="not_understood", detail=first[:500])
                 await self.send(refusal)
             return False
-        self._note_refusal(message)
+        self._note_answer(message)
         tell(Heard(message))
         return isinstance(message, Welcome)
 
-    def _note_refusal(self, message: ToAgent) -> None:
+    def _note_answer(self, message: ToAgent) -> None:
         """Log why we are not let in, once: the dialling goes on, and says the same each time."""
         match message:
-            case Welcome():
-                self._last_refusal = None
+            case Welcome(window_s=window_s):
+                self._last_refusal, self._faithful_s = None, window_s
             case Refused() if message != self._last_refusal:
                 self._last_refusal = message
                 log.warning(
@@ -153,9 +169,10 @@ def _command_in(text: str) -> str | None:
 class HttpUploads:
     """Implements `agent.ports.Uploads`."""
 
-    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+    def __init__(self, session: aiohttp.ClientSession, farm: Callable[[], str]) -> None:
         self._session = session
-        self._url = url.rstrip("/")
+        self._farm = farm
+        """Says where the farm is that the agent is linked to."""
 
     async def upload(
         self, attempt_id: str, token: Token, name: str, content: bytes | Path, media_type: str
@@ -177,7 +194,7 @@ class HttpUploads:
     async def _put(
         self, attempt_id: str, token: Token, name: str, content: bytes | Path, media_type: str
     ) -> str:
-        url = f"{self._url}/v1/attempts/{quote(attempt_id)}/artifacts/{quote(name, safe='')}"
+        url = f"{self._farm()}/v1/attempts/{quote(attempt_id)}/artifacts/{quote(name, safe='')}"
         headers = {
             "Content-Type": media_type,
             "X-Tabfarm-Token": f"{token.store_epoch}.{token.counter}",

@@ -51,7 +51,6 @@ async def run(settings: Settings) -> Exit:
 
 
 async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
-    url = str(settings.farm_url).rstrip("/")
     headers = {"Authorization": f"Bearer {secret}"}
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=None)
     async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
@@ -69,11 +68,12 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
             keep_open=settings.keep_open,
             may_act=lambda: machine.may_act(monotonic()),
         )
+        link = WebSocketLink(session, *map(str, settings.farm_urls))
         runner = Runner(
             machine,
             browser=browser,
-            link=WebSocketLink(session, url),
-            uploads=HttpUploads(session, url),
+            link=link,
+            uploads=HttpUploads(session, lambda: link.url),
             monotonic=monotonic,
             wall_clock=wall_clock,
         )

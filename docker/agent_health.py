@@ -18,11 +18,18 @@ def main() -> None:
     commands = [_command(path) for path in Path("/proc").glob("[0-9]*")]
     if not any(b"chromium" in command for command in commands):
         sys.exit("there is no browser")
-    url = os.environ["FARM_URL"].rstrip("/") + "/healthz"  # noqa: TID251 - a script of its own
+    farms = os.environ["FARM_URL"].split(",")  # noqa: TID251 - a script of its own
+    answers = [_answer_of(farm.strip().rstrip("/")) for farm in farms]
+    if None not in answers:
+        sys.exit(f"the farm does not answer: {answers[0]}")
+
+
+def _answer_of(farm: str) -> OSError | None:
     try:
-        urllib.request.urlopen(url, timeout=3)  # noqa: S310 - the farm's own address
+        urllib.request.urlopen(f"{farm}/healthz", timeout=3)  # noqa: S310 - the farm's own address
     except OSError as error:
-        sys.exit(f"the farm does not answer: {error}")
+        return error
+    return None
 
 
 if __name__ == "__main__":

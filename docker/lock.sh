@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Write the two locks of the images from requirements.lock: what tabfarm needs when it runs, and what
-# builds its wheel. Same versions, same hashes, without what only its developers need.
+# Write the two locks of the images from requirements.lock: what tabfarm needs when it runs, over
+# Redis, too, and what builds its wheel. Same versions, same hashes, without what only its developers need.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,6 +18,7 @@ compile() {
 "${PYTHON:-python3}" -c '
 import tomllib
 with open("pyproject.toml", "rb") as file:
-    print(*tomllib.load(file)["project"]["dependencies"], sep="\n")
+    project = tomllib.load(file)["project"]
+    print(*project["dependencies"], *project["optional-dependencies"]["redis"], sep="\n")
 ' | compile docker/runtime.lock
 echo hatchling | compile docker/build.lock

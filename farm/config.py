@@ -30,6 +30,10 @@ class LinkSettings(BaseModel):
     gone_after_windows: Annotated[float, Field(ge=1, le=10)] = 1.25
     """After this many windows of silence what an absent agent ran is known to be over."""
 
+    grace_s: Annotated[float | None, Field(ge=0, le=86_400)] = None
+    """What an agent holds is released so long after its link has closed, unless it has come back; 0
+    is at once. By default, and at the latest, when it is known to be gone."""
+
     max_frame_bytes: Annotated[int, Field(ge=65_536, le=268_435_456)] = 32 * 1024 * 1024
     """The largest message taken from an agent."""
 
@@ -82,6 +86,30 @@ class CommandSettings(BaseModel):
     """What an agent gives back is retained up to this size."""
 
 
+class RedisSettings(BaseModel):
+    """The Redis by which several coordinators share their agents."""
+
+    model_config = ConfigDict(frozen=True)
+
+    url: SecretStr | None = None
+    """Where it is (`redis://`, `rediss://`, `unix://`); without one a coordinator has its agents to
+    itself."""
+
+    shard: Annotated[str, Field(pattern="^[A-Za-z0-9_.-]{1,64}$")] = "0"
+    """Coordinators share with those of the same shard."""
+
+    require_noeviction: bool = True
+    """Refuse a Redis whose `maxmemory-policy` is not known to be `noeviction`; else only warn."""
+
+    @field_validator("url")
+    @classmethod
+    def _check_scheme(cls, url: SecretStr | None) -> SecretStr | None:
+        schemes = ("redis://", "rediss://", "unix://")
+        if url is not None and not url.get_secret_value().startswith(schemes):
+            raise ValueError(f"begins with one of {', '.join(schemes)}")
+        return url
+
+
 class Settings(BaseSettings):
     """Set from the environment: FARM_HOST, FARM_LINK__WINDOW_S and so on."""
 
@@ -120,6 +148,9 @@ class Settings(BaseSettings):
 
     link: LinkSettings = LinkSettings()
     """The connection to agents."""
+
+    redis: RedisSettings = RedisSettings()
+    """The Redis that coordinators share."""
 
     artifacts: ArtifactSettings = ArtifactSettings()
     """Files that jobs produce."""

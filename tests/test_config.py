@@ -76,3 +76,12 @@ def test_the_token_of_agents_is_in_no_text_of_the_settings(
 ) -> None:
     monkeypatch.setenv("FARM_AGENT_TOKEN", "s3cret")
     assert "s3cret" not in repr(config.load())
+
+
+def test_the_place_of_redis_has_a_scheme_and_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert config.load().redis.url is None
+    monkeypatch.setenv("FARM_REDIS__URL", "redis://:secret@redis.example:6379/0")
+    assert "secret" not in repr(config.load())
+    monkeypatch.setenv("FARM_REDIS__URL", "redis.example:6379")
+    with pytest.raises(ValidationError, match="begins with one of redis://"):
+        config.load()

@@ -13,12 +13,15 @@ from pydantic import ValidationError
 from farm.api import convert
 from farm.api.request_state import Principal
 from farm.clock import Clock
-from farm.core.model import ClientId, ContextId, LinkId
+from farm.core.json_values import json_flaw
+from farm.core.model import ClientId, ContextId, LinkId, link_of
 from farm.core.reservation import Denial
 from farm.errors import ClientAbsentError, StoreUnavailableError
 from farm.jobs.dispatcher import JobDispatcher
 from farm.jobs.recorder import Recorder
+from farm.jobs.sharing import Sharing
 from farm.manager.delivery import AppNode, command
+from farm.manager.disconnecting import Disconnects
 from farm.protocol import messages as wire
 from farm.stores.ports.registries import Registry
 
@@ -37,6 +40,8 @@ class LinkRules:
     heartbeat_interval_s: float
     window_s: float
     max_frame_bytes: int
+    coordinator: str = "farm"
+    """Whose links they are; links are named after it."""
 
 
 class AgentLinks:
@@ -49,6 +54,8 @@ class AgentLinks:
         app_node: AppNode,
         dispatcher: JobDispatcher,
         recorder: Recorder,
+        disconnects: Disconnects,
+        sharing: Sharing | None = None,
         clock: Clock,
         rules: LinkRules,
     ) -> None:
@@ -56,6 +63,8 @@ class AgentLinks:
         self.app_node = app_node
         self.dispatcher = dispatcher
         self.recorder = recorder
+        self.disconnects = disconnects
+        self.sharing = sharing
         self.clock = clock
         self.rules = rules
         self._owners: dict[ClientId, str] = {}
@@ -100,7 +109,7 @@ class AgentLink:
         self._links = links
         self._socket = socket
         self._bearer = bearer
-        self._id = LinkId(secrets.token_hex(8))
+        self._id: LinkId = link_of(links.rules.coordinator, secrets.token_hex(8))
         self._client_id: ClientId | None = None
         self._outbox: asyncio.Queue[wire.ToAgent] = asyncio.Queue(_SEND_QUEUE)
         self._released: dict[str, wire.Token] = {}
@@ -194,7 +203,7 @@ class AgentLink:
             case wire.Report():
                 await self._report(client_id, message)
             case wire.Events():
-                await self.send(await links.recorder.record(client_id, message))
+                await self._events(client_id, message)
             case wire.Result():
                 await self._result(client_id, message)
             case wire.Ack():
@@ -220,8 +229,22 @@ class AgentLink:
             allowed = f"its token is for namespace {self._bearer.namespace!r} alone"
             await self._refuse("namespace", allowed, retry=False)
             return
+        if flaw := json_flaw(hello.metadata, "metadata"):
+            await self._refuse("metadata", flaw, retry=False)
+            return
         if self._client_id not in (None, hello.client_id):
             raise _CutOffError("one link is for one agent")
+        # What another coordinator has sent through this one is that one's to ask for.
+        running = [
+            entry
+            for entry in hello.running
+            if not links.app_node.sends_for_another(entry.command_id)
+        ]
+        if links.sharing is not None and await links.sharing.keeps_out(
+            ClientId(hello.client_id), running
+        ):
+            await self._refuse("runs_elsewhere", "it runs a job of another coordinator's")
+            return
         now = links.clock()
         registered = await links.registry.register(
             convert.client(hello, self._id, now),
@@ -248,7 +271,7 @@ class AgentLink:
         # From here on an earlier link is not used any more: what it would carry would be lost after
         # the comparison that follows, and nobody would miss it.
         await links.app_node.attach(client_id, self._id, self.send)
-        await links.dispatcher.agent_is_back(client_id, hello.epoch, hello.running, self.send)
+        await links.dispatcher.agent_is_back(client_id, hello.epoch, running, self.send)
         links.dispatcher.wake()
         log.info(
             "agent.welcome",
@@ -299,10 +322,21 @@ class AgentLink:
                 command(f"release-{context_id}", wire.Release(), context_id=context_id, token=token)
             )
 
+    async def _events(self, client_id: ClientId, events: wire.Events) -> None:
+        if self._links.app_node.sends_for_another(events.command_id):
+            # Who sends a run to another coordinator's agent has its result, and keeps no more.
+            seq = max((entry.seq for entry in events.entries), default=0)
+            await self.send(wire.Stored(command_id=events.command_id, seq=seq))
+            return
+        await self.send(await self._links.recorder.record(client_id, events))
+
     async def _result(self, client_id: ClientId, result: wire.Result) -> None:
         if not self._links.recorder.has_all_of(result):
             raise _CutOffError("a result came before what it rests on")
+        theirs = self._links.app_node.sends_for_another(result.command_id)
         if await self._links.app_node.answered(client_id, result):
+            if theirs:
+                await self.send(wire.Stored(command_id=result.command_id, done=True))
             return
         attempt_id = result.attempt_id
         if attempt_id is None or await self._links.dispatcher.attempt_is_over(attempt_id):
@@ -311,13 +345,16 @@ class AgentLink:
     async def _gone(self) -> None:
         if self._client_id is None:
             return
-        await self._links.app_node.detach(self._client_id, self._id)
-        if await self._links.registry.unlink(self._client_id, self._id, now=self._links.clock()):
-            log.info("agent.link_closed", client_id=self._client_id)
-            try:
-                await self._links.dispatcher.link_closed(self._client_id)
-            except StoreUnavailableError as error:
-                log.warning("link.store_unavailable", reason=error.detail)
+        links, client_id = self._links, self._client_id
+        await links.app_node.detach(client_id, self._id)
+        try:
+            if await links.registry.unlink(client_id, self._id, now=links.clock()):
+                log.info("agent.link_closed", client_id=client_id)
+                await links.dispatcher.link_closed(client_id)
+        except StoreUnavailableError as error:
+            log.warning("link.store_unavailable", reason=error.detail)
+        # Whether it was the current one is asked again when anything is released.
+        await links.disconnects.closed(self._bearer.namespace, client_id, self._id)
 
 
 class _CutOffError(Exception):

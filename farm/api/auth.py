@@ -4,7 +4,8 @@ import hashlib
 import ipaddress
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -55,10 +56,13 @@ class TokenBook:
         self._clock = clock
         self._seen: OrderedDict[str, tuple[Instant, Principal]] = OrderedDict()
         self._revocations = 0
+        self._lent: dict[str, Principal] = {}
 
     async def principal(self, secret: str) -> Principal | None:
         """Return who bears this token; None if it is unknown or revoked."""
         sha256 = hash_of(secret)
+        if (lent := self._lent.get(sha256)) is not None:
+            return lent
         now = self._clock()
         if (seen := self._seen.get(sha256)) is not None and 0 <= now - seen[0] < _CACHE_S:
             self._seen.move_to_end(sha256)
@@ -82,6 +86,21 @@ class TokenBook:
         record, secret = mint(scope=scope, namespace=namespace, name=name, now=self._clock())
         await self._ledger.add_token(record)
         return record, secret
+
+    @contextmanager
+    def lend(self, *, scope: str, namespace: Namespace, name: str) -> Iterator[str]:
+        """Make a token that opens something for as long as the block lasts; give its secret.
+
+        It is written down nowhere, and opens nothing on other coordinators.
+        """
+        record, secret = mint(scope=scope, namespace=namespace, name=name, now=self._clock())
+        self._lent[record.sha256] = Principal(
+            token_id=record.token_id, scope=scope, namespace=namespace
+        )
+        try:
+            yield secret
+        finally:
+            del self._lent[record.sha256]
 
     async def add_known(self, secret: str, *, scope: str, namespace: Namespace) -> None:
         """Remember a token whose secret somebody else has made, unless it is known."""

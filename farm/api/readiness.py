@@ -45,6 +45,10 @@ class Readiness:
         """A job has succeeded, which says as much as a test."""
         self._last = Verdict(at=self._clock(), reason=None)
 
+    def failed(self, reason: str) -> None:
+        """The farm is known to be unable to work."""
+        self._last = Verdict(at=self._clock(), reason=reason)
+
     async def verdict(self) -> Verdict:
         """Return the last outcome if it is fresh, else test now."""
         async with self._testing:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from farm.core import eligibility
 from farm.core.job_states import AT_REST, JobState
 from farm.core.model import Client, Context, Instant, Snapshot, Window
 from farm.jobs.ports import Dispatcher, Progress
@@ -209,8 +210,9 @@ def artifact_view(artifact: Artifact) -> ArtifactView:
 
 def is_present(client: Client, snapshot: Snapshot) -> bool:
     """Tell whether an agent was heard of lately, on a link that is open (P2)."""
-    heard = snapshot.taken_at - client.seen_at <= snapshot.presence_window_s
-    return client.link is not None and heard
+    return eligibility.is_present(
+        client, now=snapshot.taken_at, window_s=snapshot.presence_window_s
+    )
 
 
 def agent_view(client: Client, snapshot: Snapshot) -> AgentView:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from farm.cli import doctor, fleet, jobs, output, run, tokens, up
+from farm.cli import doctor, fleet, jobs, output, run, tokens, up, verify
 
 app = typer.Typer(
     name="farm",
@@ -23,6 +23,7 @@ app.command()(fleet.agents)
 app.command()(fleet.workers)
 app.command()(fleet.windows)
 app.add_typer(tokens.app, name="token")
+app.command()(verify.verify)
 app.command()(doctor.doctor)
 
 

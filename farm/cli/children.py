@@ -43,6 +43,8 @@ class Employer(Protocol):
 class AgentOptions:
     """How the agents are started."""
 
+    prefix: str = ""
+    """Before the agents' names, where agents of other farms would have the same."""
     headed: bool = False
     slow_mo_ms: int = 0
     keep_open: bool = False
@@ -91,7 +93,7 @@ class Children:
         try:
             async with asyncio.TaskGroup() as group:
                 for number in range(1, count + 1):
-                    name = f"agent-{number}"
+                    name = f"{self._options.prefix}agent-{number}"
                     group.create_task(self._keep(name), name=f"keep {name}")
         finally:
             self.kill()

@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
     TIMED_OUT = 4
     UNCERTAIN = 5
     NO_FARM = 6
+    NOT_PROVEN = 7
     INTERRUPTED = 130
 
 
@@ -29,6 +30,7 @@ MEANINGS: Mapping[ExitCode, str] = MappingProxyType(
         ExitCode.TIMED_OUT: "the job ran out of time",
         ExitCode.UNCERTAIN: "an effect of the job was begun and nobody knows whether it happened",
         ExitCode.NO_FARM: "no farm was found, it did not answer, or it did not accept the token",
+        ExitCode.NOT_PROVEN: "`farm verify` refuted nothing, and could not prove every point",
         ExitCode.INTERRUPTED: "Ctrl-C; what had been extracted is kept",
     }
 )

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 _WIDTH_OF_A_PIPE = 200
+_CELL = 120
 _REORDERING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 # What JSON may carry as it is, but a terminal might obey.
 _UNSAFE_IN_JSON = re.compile(
@@ -91,31 +92,40 @@ def complain(text: str) -> None:
 
 
 def write_table(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], *, whole: Collection[str] = ()
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    whole: Collection[str] = (),
+    limit: int | None = _CELL,
 ) -> None:
     """Write a table as data; a pipe gets wide lines rather than broken ones.
 
-    The columns named in `whole` are never broken, for what is in them is to be copied.
+    The columns named in `whole` are never broken, for what is in them is to be copied. Longer cells
+    than `limit` are cut.
     """
     console = Console(markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = _WIDTH_OF_A_PIPE
-    console.print(build_table(columns, rows, whole=whole))
+    console.print(build_table(columns, rows, whole=whole, limit=limit))
 
 
 def build_table(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], *, whole: Collection[str] = ()
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    whole: Collection[str] = (),
+    limit: int | None = _CELL,
 ) -> Table:
     """Build a table of cells that can't be markup."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(Text(plain(column)), overflow="fold", no_wrap=column in whole)
     for row in rows:
-        table.add_row(*(Text(cell(value)) for value in row))
+        table.add_row(*(Text(cell(value, limit)) for value in row))
     return table
 
 
-def cell(value: object) -> str:
+def cell(value: object, limit: int | None = _CELL) -> str:
     """Return what a table shows for a value."""
     match value:
         case None:
@@ -123,8 +133,8 @@ def cell(value: object) -> str:
         case bool():
             return "yes" if value else "no"
         case list() | tuple() if all(isinstance(part, str) for part in value):
-            return plain(", ".join(value), limit=120)
+            return plain(", ".join(value), limit=limit)
         case Mapping() | list() | tuple():
-            return plain(json.dumps(value, ensure_ascii=False, default=str), limit=120)
+            return plain(json.dumps(value, ensure_ascii=False, default=str), limit=limit)
         case _:
-            return plain(value, limit=120)
+            return plain(value, limit=limit)

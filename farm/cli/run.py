@@ -113,7 +113,9 @@ async def _run(order: Order) -> ExitCode:
     with tempfile.TemporaryDirectory(prefix="farm-run-") as data:
         settings = config.load(host="127.0.0.1", port=0, data_dir=Path(data), log_level="error")
         allowed = (*settings.egress_allow, *order.allow)
-        settings = settings.model_copy(update={"egress_allow": allowed})
+        # It ends with its job, so it shares nothing.
+        alone = {"egress_allow": allowed, "redis": config.RedisSettings()}
+        settings = settings.model_copy(update=alone)
         options = replace(order.agent, log_dir=Path(data) / "agents")
         async with coordinator(settings) as farm:
             children = Children(farm, options)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -90,6 +91,8 @@ async def serve_until_told(
 
     async with coordinator(settings) as farm:
         _announce(farm, settings.data_dir)
+        if farm.name is not None:
+            options = replace(options, prefix=f"{farm.name}-")
         children = Children(farm, options)
         with interrupts(children.kill) as asked:
             async with asyncio.TaskGroup() as group:

@@ -82,6 +82,7 @@ _NEAREST: tuple[Reason, ...] = (
     Reason.CANNOT_PROVISION_TYPE,
     Reason.CAPACITY_UNANNOUNCED,
     Reason.DRAINING,
+    Reason.LINKED_ELSEWHERE,
     Reason.ABSENT,
     Reason.REQUIREMENTS_NOT_MET,
     Reason.OTHER_CLIENT_TYPE,
@@ -113,6 +114,9 @@ _REMEDY: Mapping[Reason | None, str] = {
     Reason.CANNOT_PROVISION_TYPE: "Contexts of this type can't be created: connect an idle one.",
     Reason.CAPACITY_UNANNOUNCED: "The agent has not said how much it takes: set AGENT_SLOTS.",
     Reason.DRAINING: "Every agent that would do is draining: start another.",
+    Reason.LINKED_ELSEWHERE: (
+        "Every agent that would do is linked to another coordinator: connect one to this."
+    ),
     Reason.ABSENT: "Every agent that would do has gone silent: check that it runs.",
     Reason.REQUIREMENTS_NOT_MET: "No agent has the required metadata: set AGENT_METADATA on one.",
     Reason.OTHER_CLIENT_TYPE: "No agent is of the type asked for.",

@@ -9,7 +9,16 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from farm.core.model import Client, Context, ContextState, Instant, Owner, Request, WindowId
+from farm.core.model import (
+    Client,
+    Context,
+    ContextState,
+    Instant,
+    Owner,
+    Request,
+    WindowId,
+    is_link_of,
+)
 from farm.core.placement import ANYWHERE
 
 
@@ -20,6 +29,7 @@ class Reason(StrEnum):
     OTHER_NAMESPACE = "other_namespace"
     OTHER_CLIENT_TYPE = "other_client_type"
     REQUIREMENTS_NOT_MET = "requirements_not_met"
+    LINKED_ELSEWHERE = "linked_elsewhere"
     DRAINING = "draining"
     CAPACITY_UNANNOUNCED = "capacity_unannounced"
     AT_CAPACITY = "at_capacity"
@@ -97,6 +107,14 @@ def _meets(request: Request, client: Client, now: Instant, window_s: float) -> R
     return None if met else Reason.REQUIREMENTS_NOT_MET
 
 
+def _is_within_reach(
+    request: Request, client: Client, now: Instant, window_s: float
+) -> Reason | None:
+    through, link = request.through, client.link
+    within = through is None or (link is not None and is_link_of(through, link))
+    return None if within else Reason.LINKED_ELSEWHERE
+
+
 def _takes_work(request: Request, client: Client, now: Instant, window_s: float) -> Reason | None:
     return Reason.DRAINING if client.draining else None
 
@@ -113,6 +131,7 @@ CLIENT_CHECKS: tuple[ClientCheck, ...] = (
     _is_of_type,
     _meets,
     _is_present,
+    _is_within_reach,
     _takes_work,
     _has_slot,
 )

@@ -18,6 +18,18 @@ WindowId = NewType("WindowId", str)
 TaskId = NewType("TaskId", str)
 LinkId = NewType("LinkId", str)
 """One life of an agent's connection."""
+ReservationId = NewType("ReservationId", str)
+"""Given by the store, and never again to another reservation."""
+
+
+def link_of(coordinator: str, unique: str) -> LinkId:
+    """Name a link after the coordinator that holds it, where several share the agents."""
+    return LinkId(f"{coordinator}/{unique}")
+
+
+def is_link_of(coordinator: str, link: LinkId) -> bool:
+    """Tell whether this coordinator, in this or an earlier life, holds the link."""
+    return link.startswith(f"{coordinator}/")
 
 
 class ClientType(StrEnum):
@@ -141,6 +153,8 @@ class Assignment:
     expires_at: Instant
     dedicated: bool = False
     """Nobody else is given a tab in the window of the context while this holds."""
+    reservation_id: ReservationId | None = None
+    """The reservation it was made of, where its context was created for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +223,8 @@ class Request:
     profile: str = ""
     """Names the options the window must have been opened with."""
     auto_provision: bool = False
+    through: str | None = None
+    """Only agents whose link this coordinator holds; None is any."""
     placement: BrowserPlacement | None = None
     """None is `dedicated_window` for anonymous work, and else the window of the identity.
 

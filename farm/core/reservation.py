@@ -4,7 +4,10 @@
 checks these again.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TypeVar
 
 from farm.core.eligibility import (
     Reason,
@@ -13,8 +16,18 @@ from farm.core.eligibility import (
     reject_company,
     reject_context,
 )
-from farm.core.model import Client, ClientType, ContextId, Instant, Request, WindowId
-from farm.core.sites import most_tabs, most_windows, tabs_in
+from farm.core.model import (
+    Client,
+    ClientType,
+    ContextId,
+    Instant,
+    Request,
+    ReservationId,
+    WindowId,
+)
+from farm.core.sites import Need, Site, most_tabs, most_windows, tabs_in
+
+K = TypeVar("K")
 
 
 class Denial(StrEnum):
@@ -26,6 +39,54 @@ class Denial(StrEnum):
     NOT_READY = "not_ready"
     TAKEN = "taken"
     FULL = "full"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """The room for one context that is being created, and its slot.
+
+    It is open until it is settled, cancelled or given back because its time is over, whichever
+    comes first, and ends with its epoch; so the room is given back once.
+    """
+
+    reservation_id: ReservationId
+    site: Site
+    epoch: int
+    identity: str | None = None
+    """Whose first window is being created."""
+
+
+def reserved(client: Client, reservation: Reservation) -> Client:
+    """Return the client with the room and the slot taken."""
+    return _counted(client, reservation, 1)
+
+
+def given_back(client: Client, reservation: Reservation) -> Client:
+    """Return the client with the room and the slot of an open reservation free again."""
+    return _counted(client, reservation, -1)
+
+
+def _counted(client: Client, reservation: Reservation, by: int) -> Client:
+    match reservation.site.need:
+        case Need.WINDOW:
+            identity, identities = reservation.identity, client.opening_identities
+            return replace(
+                client,
+                opening_windows=client.opening_windows + by,
+                opening_identities=identities
+                if identity is None
+                else _add(identities, identity, by),
+            )
+        case Need.TAB:
+            opening = _add(client.opening_tabs, reservation.site.window, by)
+            return replace(client, opening_tabs=opening)
+        case Need.FLOW:
+            return replace(client, opening_flows=client.opening_flows + by)
+
+
+def _add(counts: Mapping[K, int], key: K, by: int) -> dict[K, int]:
+    changed = {**counts, key: counts.get(key, 0) + by}
+    return {k: n for k, n in changed.items() if n > 0}
 
 
 def deny_assign(

@@ -27,6 +27,14 @@ class Site:
     client_id: ClientId
     need: Need
     window_id: WindowId | None = None
+    """That of a tab."""
+
+    @property
+    def window(self) -> WindowId:
+        """The window of a tab."""
+        if self.window_id is None:
+            raise ValueError(f"a {self.need} is in no window that is there")
+        return self.window_id
 
 
 def site_on(

@@ -99,7 +99,11 @@ class AttemptRunner:
             live.cancel("cancelled")
         # Before anything is waited for: the agent's next frame may be the result.
         sent = self._app_node.expect(
-            attempt.client_id, attempt.command_id, outlives_link=True, namespace=job.namespace
+            attempt.client_id,
+            attempt.command_id,
+            outlives_link=True,
+            namespace=job.namespace,
+            here=True,
         )
         try:
             # Put back for as long as an agent may be silent; it lasts as any other from here on.
@@ -120,7 +124,7 @@ class AttemptRunner:
         if live is not None:
             self._live.discard(live)
         if handle is not None and not runs_on:
-            await handle.release()
+            await _release(handle)
 
     def _take_in_hand(self, attempt: Attempt, spec: JobSpec) -> LiveAttempt:
         live = LiveAttempt(
@@ -189,6 +193,7 @@ class AttemptRunner:
                 wire.RunPlan(plan=plan, last=True),
                 outlives_link=True,
                 effect=effect_of(plan),
+                here=True,
             )
         except (ClientAbsentError, StaleAssignmentError, StoreUnavailableError) as error:
             return lost(error.detail)  # nothing was sent
@@ -346,6 +351,21 @@ class AttemptRunner:
             )
         except ClientAbsentError:
             return  # it sends the result again when it is back, and is told then
+
+
+async def _release(handle: ContextHandle) -> None:
+    """Release, as soon as the store is there to be told; nobody else would before its time."""
+    while True:
+        try:
+            await handle.release()
+        except StoreUnavailableError as error:
+            log.warning("release.store_unavailable", reason=error.detail)
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                return  # the next life of the farm, or the sweep, ends it
+            await asyncio.sleep(_STORE_PAUSE_S)
+        else:
+            return
 
 
 async def _renew(handle: ContextHandle | None) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -48,7 +48,11 @@ class GoneRule:
 
 
 class JobDispatcher:
-    """Implements `farm.jobs.ports.Dispatcher`; `run` is its life."""
+    """Implements `farm.jobs.ports.Dispatcher`; `run` is its life, and may follow another.
+
+    Where coordinators share their agents each runs the jobs it has accepted, on those that are
+    linked to it: `coordinator` is its name then, by which links are known, in all its lives.
+    """
 
     def __init__(
         self,
@@ -61,6 +65,7 @@ class JobDispatcher:
         feed: JobFeed,
         clock: Clock,
         gone: GoneRule,
+        coordinator: str | None = None,
     ) -> None:
         self._ledger = ledger
         self._registry = registry
@@ -70,6 +75,7 @@ class JobDispatcher:
         self._feed = feed
         self._clock = clock
         self._gone = gone
+        self._coordinator = coordinator
         self._stirred = asyncio.Event()
         self._may_be_due = True
         """Jobs may be queued that were not when the ledger was last read."""
@@ -208,14 +214,21 @@ class JobDispatcher:
         await self._ready.wait()
 
     async def run(self) -> None:
-        """Place jobs until cancelled; what runs then is left to be taken up again."""
+        """Place jobs until cancelled; what runs then is left to be taken up again.
+
+        May be run anew when it has ended, as after a restart.
+        """
         self._started_at = self._clock()
+        self._placing, self._unstarted, self._may_be_due = set(), {}, True
         self._orphans = {a.attempt_id: a for a in await self._ledger.running_attempts()}
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
                 self._ready.set()
-                await self._turns(group)
+                try:
+                    await self._turns(group)
+                finally:
+                    self._ready.clear()
         finally:
             # A task that is cancelled before its first step gives nothing back by itself.
             for begun in self._unstarted.values():
@@ -231,10 +244,13 @@ class JobDispatcher:
                 await asyncio.sleep(_STORE_PAUSE_S)
 
     async def _give_back(self, begun: Acquired | Creation) -> None:
-        if isinstance(begun, Creation):
-            await self._manager.abandon(begun)
-        else:
-            await begun.handle.release()
+        try:
+            if isinstance(begun, Creation):
+                await self._manager.abandon(begun)
+            else:
+                await begun.handle.release()
+        except StoreUnavailableError as error:
+            log.warning("give_back.skipped", reason=error.detail)  # its time ends it
 
     async def _turn(self, group: asyncio.TaskGroup) -> None:
         """Place what can be placed, then wait for a reason to look again."""
@@ -255,8 +271,8 @@ class JobDispatcher:
         """Place jobs until none is left that anybody can take."""
         keys: set[str] = set()
         missed: dict[str, JobSpec] = {}
-        more = not self._closed_intake
-        while more:
+        more = True
+        while more and not self._closed_intake:
             due = await self._ledger.due(
                 now=self._clock(),
                 without_keys=frozenset(keys),
@@ -264,7 +280,7 @@ class JobDispatcher:
                 limit=_AT_ONCE,
             )
             for job in due.jobs:
-                if job.match_key in keys:
+                if self._closed_intake or job.match_key in keys:
                     continue
                 spec = self._missed.get(job.job_id) or JobSpec.model_validate(job.spec)
                 if not await self._place(group, job, spec):
@@ -277,7 +293,7 @@ class JobDispatcher:
         self._waiting = {key: why for key, why in self._waiting.items() if key in keys}
 
     async def _place(self, group: asyncio.TaskGroup, job: Job, spec: JobSpec) -> bool:
-        request = request_for(job.job_id, job.namespace, spec)
+        request = replace(request_for(job.job_id, job.namespace, spec), through=self._coordinator)
         begun = await self._manager.begin(
             request, options=browser_options(spec), create_not_on=self._resting
         )
@@ -355,6 +371,8 @@ class JobDispatcher:
     async def _take_up(
         self, client_id: ClientId, epoch_name: str, entry: wire.Running, send: Send
     ) -> None:
+        if not self._ready.is_set():
+            raise StoreUnavailableError("what ran before is not known yet")
         token = Token(store_epoch=entry.token.store_epoch, counter=entry.token.counter)
         attempt = self._orphans.get(entry.attempt_id)
         known = None if attempt is None else (attempt.client_id, attempt.token, attempt.command_id)
@@ -364,7 +382,11 @@ class JobDispatcher:
         job = await self._job_of(attempt)
         if self._orphans.pop(entry.attempt_id, None) is None:
             return  # lost meanwhile; what it says next is refused
-        handle = await self._restore(job, attempt, alive=entry.epoch == epoch_name)
+        try:
+            handle = await self._restore(job, attempt, alive=entry.epoch == epoch_name)
+        except StoreUnavailableError:
+            self._orphans[entry.attempt_id] = attempt  # until the next hello
+            raise
         spec = JobSpec.model_validate(job.spec)
         log.info("attempt.taken_up", job_id=job.job_id, attempt_id=attempt.attempt_id)
         self._group.create_task(
@@ -386,6 +408,15 @@ class JobDispatcher:
         if not alive:
             return None
         now = self._clock()
+        held = await self._registry.renew(
+            attempt.client_id,
+            attempt.context_id,
+            attempt.token,
+            now=now,
+            timeout_s=self._gone.after_s,
+        )
+        if held is not None:
+            return self._manager.handle(held)  # a registry that others share has not forgotten it
         assignment = Assignment(
             namespace=job.namespace,
             client_id=attempt.client_id,
@@ -405,6 +436,7 @@ class JobDispatcher:
 
     async def _lose_orphan(self, attempt: Attempt, why: str) -> None:
         job = await self._job_of(attempt)
+        await self._registry.release(attempt.client_id, attempt.context_id, attempt.token)
         if self._orphans.pop(attempt.attempt_id, None) is None:
             return
         await self._runner.lose(job, attempt, why)

@@ -97,6 +97,10 @@ class LiveAttempts:
         """Return the attempt of a job that is in hand."""
         return next((a for a in self._by_id.values() if a.job_id == job_id), None)
 
+    def sent(self) -> list[LiveAttempt]:
+        """Return those whose command has gone out."""
+        return [a for a in self._by_id.values() if a.sent]
+
     def of_client(self, client_id: ClientId) -> list[LiveAttempt]:
         """Return those on one agent."""
         return [a for a in self._by_id.values() if a.client_id == client_id]

@@ -109,12 +109,11 @@ class Acquisition:
             if site.client_id in wish.create_not_on:
                 refused[site.client_id] = Reason.CREATION_FAILED
                 continue
-            epoch = await self._provisioner.reserve(site, wish.request, now)
-            if not isinstance(epoch, Denial):
+            reservation = await self._provisioner.reserve(site, wish.request, now)
+            if not isinstance(reservation, Denial):
                 return Creation(
                     request=wish.request,
-                    site=site,
-                    epoch=epoch,
+                    reservation=reservation,
                     options=wish.options,
                     timeout_s=wish.timeout_s,
                 )

@@ -18,11 +18,6 @@ class PassedOver:
 
     contexts: Mapping[ContextKey, Reason]
 
-    @property
-    def lost(self) -> bool:
-        """Tell whether somebody else was quicker with one of them."""
-        return Reason.LOST_RACE in self.contexts.values()
-
 
 class Chooser:
     """Asks a strategy for a candidate and the store for its assignment, until both agree."""

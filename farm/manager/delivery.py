@@ -34,6 +34,8 @@ class SentCommand:
     """What it was sent on."""
     outlives_link: bool
     """The agent keeps its result over a lost link (P11), so the wait goes on."""
+    here: bool = False
+    """It is sent and answered over a link that is held here, or not at all."""
     through: CoordinatorId | None = None
     """The other coordinator that has sent it."""
     acknowledged: bool = False
@@ -147,11 +149,13 @@ class AppNode:
         *,
         outlives_link: bool = False,
         admission: Admission | None = None,
+        here: bool = False,
     ) -> SentCommand:
         """Send a command; wait for `answer` on what is returned, then `forget` it.
 
         With an admission its evidence is kept: that it is admitted, then, before anything goes out,
-        that a send is attempted, then what the agent says.
+        that a send is attempted, then what the agent says. With `here` it goes over a link that is
+        held here or not at all.
 
         Raises:
             ClientAbsentError: If the agent has no link; nothing was sent.
@@ -163,7 +167,11 @@ class AppNode:
             namespace = admission.namespace
             await self._notes.admitted(client_id, command, admission)
         sent = self.expect(
-            client_id, command.command_id, outlives_link=outlives_link, namespace=namespace
+            client_id,
+            command.command_id,
+            outlives_link=outlives_link,
+            namespace=namespace,
+            here=here,
         )
         try:
             await self._carry(sent, command)
@@ -178,7 +186,7 @@ class AppNode:
         return sent
 
     async def _carry(self, sent: SentCommand, command: wire.Command) -> None:
-        if self._relay is None or sent.client_id in self._links:
+        if sent.here or self._relay is None or sent.client_id in self._links:
             sent.link = await self.deliver(sent.client_id, command, sent.namespace)
             return
         route = await self._relay.send(self, sent.client_id, command, sent.namespace)
@@ -210,8 +218,9 @@ class AppNode:
         *,
         outlives_link: bool,
         namespace: Namespace | None = None,
+        here: bool = False,
     ) -> SentCommand:
-        """Wait for the answer to a command sent in an earlier life."""
+        """Wait for the answer to a command sent in an earlier life; `here` as for `send`."""
         current = self._links.get(client_id)
         sent = SentCommand(
             command_id=command_id,
@@ -219,6 +228,7 @@ class AppNode:
             namespace=namespace,
             link=None if current is None else current[0],
             outlives_link=outlives_link,
+            here=here,
         )
         self._waiting[command_id] = sent
         return sent
@@ -242,12 +252,18 @@ class AppNode:
         Raises:
             StoreUnavailableError: If that can't be; nobody has been handed anything.
         """
-        if await self.taken_in(client_id, answer, noted=False):
+        if await self._take(client_id, answer, noted=False):
             return True
         return self._relay is not None and await self._relay.pass_on(self, client_id, answer)
 
     async def taken_in(self, client_id: ClientId, answer: Answer, *, noted: bool) -> bool:
         """See `Carrier.taken_in`."""
+        sent = self._waiting.get(answer.command_id)
+        if sent is not None and sent.here:
+            return False  # what it rests on has not come with it
+        return await self._take(client_id, answer, noted=noted)
+
+    async def _take(self, client_id: ClientId, answer: Answer, *, noted: bool) -> bool:
         sent = self._waiting.get(answer.command_id)
         if sent is None or sent.client_id != client_id:
             return False
@@ -258,6 +274,10 @@ class AppNode:
         elif not sent.answer.done():
             sent.answer.set_result(answer)
         return True
+
+    def sends_for_another(self, command_id: str) -> bool:
+        """Tell whether another coordinator waits for what an agent of ours makes of a command."""
+        return self._relay is not None and self._relay.forwards(command_id)
 
     # Evidence
 
@@ -290,6 +310,15 @@ class AppNode:
             StoreUnavailableError: If the evidence can't be read.
         """
         return await self._kept().deliveries(namespace, failed_since=failed_since)
+
+    async def forget_evidence(self, namespace: Namespace) -> None:
+        """Let go of all that is known of a namespace's commands, where anything is kept.
+
+        Raises:
+            StoreUnavailableError: If that can't be done.
+        """
+        if self._notes is not None:
+            await self._notes.forget(namespace)
 
     def _kept(self) -> Notes:
         if self._notes is None:

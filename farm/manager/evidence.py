@@ -158,6 +158,10 @@ class Notes:
         """Count by agent."""
         return await self._log.deliveries(namespace, now=self._clock(), failed_since=failed_since)
 
+    async def forget(self, namespace: Namespace) -> None:
+        """Let go of all that is known of a namespace's commands."""
+        await self._log.forget(namespace, now=self._clock())
+
 
 def _not_found(command_id: str, forgotten: Forgotten) -> NotFoundError:
     since = datetime.fromtimestamp(forgotten.since, UTC).isoformat(timespec="milliseconds")

@@ -66,6 +66,7 @@ class ContextHandle:
         outlives_link: bool = False,
         effect: Effect | None = None,
         reconcilable: bool | None = None,
+        here: bool = False,
     ) -> SentCommand:
         """Send a command to the context; `wait` for what is returned, or `forget` it.
 
@@ -78,6 +79,7 @@ class ContextHandle:
             outlives_link: Wait for the result over a lost link, too; runs are kept by their agent.
             effect: What it does to the outside world, as far as its sender knows.
             reconcilable: Whether the target system can be asked if that happened.
+            here: Send it only if this coordinator itself holds the agent's link.
 
         Raises:
             CollaboratorMissingError: If the manager has no app_node.
@@ -96,6 +98,7 @@ class ContextHandle:
                 namespace=held.namespace,
                 declared=Declared(effect=effect, reconcilable=reconcilable),
             ),
+            here=here,
         )
 
     async def run(

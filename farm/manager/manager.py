@@ -271,7 +271,7 @@ class WorkerContextManager:
             wish = replace(wish, create_not_on=wish.create_not_on | failed.keys())
         if failed and isinstance(outcome, NotAcquired):
             verdict = outcome.verdict
-            return NotAcquired(replace(verdict, clients={**verdict.clients, **failed}))
+            return NotAcquired(verdict=replace(verdict, clients={**verdict.clients, **failed}))
         return outcome
 
     async def begin(
@@ -324,7 +324,7 @@ class WorkerContextManager:
                 return self._acquired(wish, assignment)
             case Verdict() as verdict:
                 self._misses.note(wish.request, verdict, self._clock())
-                return NotAcquired(verdict)
+                return NotAcquired(verdict=verdict)
             case Creation() as creation:
                 return creation
 
@@ -336,10 +336,10 @@ class WorkerContextManager:
         outcome = await self._provisioner.complete(creation)
         if isinstance(outcome, Assignment):
             self._misses.forget(creation.request)
-            return Acquired(self.handle(outcome, timeout_s=creation.timeout_s))
+            return Acquired(handle=self.handle(outcome, timeout_s=creation.timeout_s))
         verdict = Verdict(clients={creation.site.client_id: outcome}, contexts={})
         self._misses.note(creation.request, verdict, self._clock())
-        return NotAcquired(verdict)
+        return NotAcquired(verdict=verdict)
 
     async def abandon(self, creation: Creation) -> None:
         """Give the reserved room back."""
@@ -365,7 +365,7 @@ class WorkerContextManager:
 
     def _acquired(self, wish: Wish, assignment: Assignment) -> Acquired:
         self._misses.forget(wish.request)
-        return Acquired(self.handle(assignment, timeout_s=wish.timeout_s))
+        return Acquired(handle=self.handle(assignment, timeout_s=wish.timeout_s))
 
 
 def _other_presence(

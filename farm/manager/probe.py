@@ -1,7 +1,10 @@
 """The self-test of the farm: an agent opens a real page."""
 
+from collections.abc import Collection
+
 from farm.clock import Clock
-from farm.core.model import Client
+from farm.core.eligibility import is_present
+from farm.core.model import Client, Namespace, is_link_of
 from farm.errors import ClientAbsentError
 from farm.manager.delivery import AppNode, command
 from farm.protocol import messages as wire
@@ -9,23 +12,43 @@ from farm.stores.ports.registries import ContextRegistry
 
 
 class AgentProbe:
-    """Asks one present agent to open a page; called, says why the farm can't work, or None."""
+    """Asks one present agent to open a page; called, says why the farm can't work, or None.
 
-    def __init__(self, registry: ContextRegistry, app_node: AppNode, clock: Clock) -> None:
+    Agents of the namespaces `not_of` are passed over.
+    """
+
+    def __init__(
+        self,
+        registry: ContextRegistry,
+        app_node: AppNode,
+        clock: Clock,
+        *,
+        not_of: Collection[Namespace] = (),
+        coordinator: str | None = None,
+    ) -> None:
         self._registry = registry
         self._app_node = app_node
         self._clock = clock
+        self._not_of = frozenset(not_of)
+        self._coordinator = coordinator
+        """Only agents that are linked to this one count; None is all."""
         self._number = 0
 
     async def __call__(self) -> str | None:
-        """Test. Sets no clock of its own: the caller bounds it."""
+        """Test. Sets no clock of its own: the caller bounds it.
+
+        Raises:
+            StoreUnavailableError: If the registry can't be read.
+        """
         snapshot = await self._registry.snapshot(now=self._clock())
+        now, window_s = snapshot.taken_at, snapshot.presence_window_s
         present = [
             client
             for client in snapshot.clients
-            if client.link is not None
+            if is_present(client, now=now, window_s=window_s)
+            and self._is_ours(client)
+            and self._not_of.isdisjoint(client.namespaces)
             and not client.draining
-            and snapshot.taken_at - client.seen_at <= snapshot.presence_window_s
         ]
         if not present:
             return "no agent is connected"
@@ -33,11 +56,17 @@ class AgentProbe:
             return None
         return await self._ask(min(present, key=lambda client: client.used_slots()))
 
+    def _is_ours(self, client: Client) -> bool:
+        link = client.link
+        return self._coordinator is None or (
+            link is not None and is_link_of(self._coordinator, link)
+        )
+
     async def _ask(self, client: Client) -> str | None:
         self._number += 1
         order = command(f"probe-{self._number}", wire.Probe())
         try:
-            sent = await self._app_node.send(client.client_id, order)
+            sent = await self._app_node.send(client.client_id, order, here=True)
             try:
                 answer = await sent.answer
             finally:

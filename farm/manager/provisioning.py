@@ -12,16 +12,21 @@ import structlog
 from farm.clock import Clock
 from farm.core.commands import Declared, Effect
 from farm.core.eligibility import Reason
-from farm.core.model import Assignment, ContextId, Instant, Request, WindowId
+from farm.core.model import Assignment, ContextId, Instant, Request
 from farm.core.placement import Means
-from farm.core.reservation import Denial
+from farm.core.reservation import Denial, Reservation
 from farm.core.sites import Need, Site
 from farm.errors import ClientAbsentError, CollaboratorMissingError
 from farm.manager.delivery import AppNode, command
 from farm.manager.evidence import Admission
 from farm.manager.outcomes import Creation
 from farm.protocol import messages as wire
-from farm.stores.ports.registries import BrowserWindowRegistry, PlacedReservations, Wakes
+from farm.stores.ports.registries import (
+    BrowserWindowRegistry,
+    PlacedReservations,
+    Reservations,
+    Wakes,
+)
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -60,8 +65,8 @@ class Provisioner:
             not_on=not_on,
         )
 
-    async def reserve(self, site: Site, request: Request, now: Instant) -> int | Denial:
-        """Reserve the room; return the epoch it is for."""
+    async def reserve(self, site: Site, request: Request, now: Instant) -> Reservation | Denial:
+        """Reserve the room."""
         match site.need:
             case Need.FLOW:
                 return await self._flows.reserve_flow(site.client_id, now=now)
@@ -71,26 +76,16 @@ class Provisioner:
                 return await self._browser.reserve_window(
                     site.client_id, identity=request.identity, now=now
                 )
-            case Need.TAB:
-                window_id = _window(site)
-                if self._placed is None:
-                    return await self._browser.reserve_tab(site.client_id, window_id, now=now)
+            case Need.TAB if self._placed is not None:
                 return await self._placed.reserve_tab_for(
-                    request, site.client_id, window_id, now=now
+                    request, site.client_id, site.window, now=now
                 )
+            case Need.TAB:
+                return await self._browser.reserve_tab(site.client_id, site.window, now=now)
 
     async def abandon(self, creation: Creation) -> None:
-        """Give the reserved room back."""
-        site, epoch = creation.site, creation.epoch
-        match site.need:
-            case Need.FLOW:
-                await self._flows.cancel_flow(site.client_id, epoch=epoch)
-            case Need.WINDOW:
-                await self._browser.cancel_window(
-                    site.client_id, epoch=epoch, identity=creation.request.identity
-                )
-            case Need.TAB:
-                await self._browser.cancel_tab(site.client_id, _window(site), epoch=epoch)
+        """Give the reserved room back, unless it was used."""
+        await self._reservations.cancel(creation.reservation)
 
     async def complete(self, creation: Creation) -> Assignment | Reason:
         """Create what room was reserved for, and assign it; or say why that came to nothing.
@@ -134,41 +129,23 @@ class Provisioner:
     async def _settle(self, creation: Creation, context_id: ContextId) -> Assignment | Reason:
         while True:
             generation = self._wakes.generation()
-            outcome = await self._commit(creation, context_id)
+            outcome = await self._reservations.settle(
+                creation.request,
+                creation.reservation,
+                context_id,
+                now=self._clock(),
+                timeout_s=creation.timeout_s,
+            )
             if isinstance(outcome, Assignment):
                 return outcome
             if outcome is not Denial.NOT_READY:
                 return Reason.LOST_RACE
             await self._wakes.changed_since(generation)
 
-    async def _commit(self, creation: Creation, context_id: ContextId) -> Assignment | Denial:
-        request, site, epoch = creation.request, creation.site, creation.epoch
-        now, timeout_s = self._clock(), creation.timeout_s
-        match site.need:
-            case Need.FLOW:
-                return await self._flows.settle_flow(
-                    request, site.client_id, context_id, epoch=epoch, now=now, timeout_s=timeout_s
-                )
-            case Need.WINDOW:
-                return await self._browser.settle_window(
-                    request,
-                    site.client_id,
-                    context_id,
-                    epoch=epoch,
-                    identity=request.identity,
-                    now=now,
-                    timeout_s=timeout_s,
-                )
-            case Need.TAB:
-                return await self._browser.settle_tab(
-                    request,
-                    site.client_id,
-                    _window(site),
-                    context_id,
-                    epoch=epoch,
-                    now=now,
-                    timeout_s=timeout_s,
-                )
+    @property
+    def _reservations(self) -> Reservations:
+        """Where `reserve` has reserved."""
+        return self._browser if self._placed is None else self._placed
 
     @property
     def _browser(self) -> BrowserWindowRegistry:
@@ -194,13 +171,7 @@ def _order(creation: Creation) -> wire.OpenWindow | wire.OpenTab | wire.CreateFl
                 options=creation.options,
             )
         case Need.TAB:
-            return wire.OpenTab(window_id=_window(creation.site))
-
-
-def _window(site: Site) -> WindowId:
-    if site.window_id is None:
-        raise ValueError("a site for a tab names its window")
-    return site.window_id
+            return wire.OpenTab(window_id=creation.site.window)
 
 
 def _why(answer: wire.Ack | wire.Result) -> str:

@@ -195,6 +195,10 @@ class Relay:
 
     # Those of the others
 
+    def forwards(self, command_id: str) -> bool:
+        """Tell whether a command was sent for another coordinator and has not ended."""
+        return command_id in self._forwarded
+
     async def pass_on(self, node: Carrier, client_id: ClientId, answer: Answer) -> bool:
         """Hand an answer to the coordinator that waits for it; False if none is known to.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from farm.core.eligibility import canonical
+from farm.core.json_values import json_flaw
 from farm.core.model import ClientId, ClientType, Namespace, Request, TaskId
 from farm.core.placement import ANYWHERE, BrowserPlacement, identity_in
 from farm.errors import InvalidInputError
@@ -91,10 +91,12 @@ def request_of(
     for name, given in (("namespace", namespace), ("task_id", task_id)):
         if not given:
             raise InvalidInputError(f"{name} is empty")
+    wanted = dict(requirements or {})
+    if flaw := json_flaw(wanted, "requirements"):
+        raise InvalidInputError(flaw)
     try:
         kind = None if client_type is None else ClientType(client_type)
-        canonical(dict(requirements or {}))
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise InvalidInputError(str(error)) from error
     _check_placement(kind, placement)
     identity = placement.identity if placement is not None else None
@@ -102,7 +104,7 @@ def request_of(
         namespace=Namespace(namespace),
         task_id=TaskId(task_id),
         client_type=kind,
-        requirements=dict(requirements or {}),
+        requirements=wanted,
         affinity_client_id=None if affinity_client_id is None else ClientId(affinity_client_id),
         identity=None if identity is None else identity_in(namespace, identity),
         profile=profile_of(options) if options is not None else "",

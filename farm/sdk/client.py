@@ -3,7 +3,7 @@
 import asyncio
 import io
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -24,9 +24,12 @@ from farm.protocol.resources import (
     JobDetail,
     JobList,
     JobView,
+    PointView,
     ReadyView,
     Scope,
     TokenCreated,
+    VerifyEnd,
+    VerifyLine,
     WindowList,
     WindowView,
     WorkerList,
@@ -228,6 +231,23 @@ class FarmClient:
         """Tell whether the farm's self-test passes; a farm that is not ready is no error."""
         async with self._open("GET", "/readyz", accept=(503,)) as response:
             return await _parsed(ReadyView, response)
+
+    async def verify(self) -> AsyncGenerator[PointView | VerifyEnd, None]:
+        """Have the farm prove what its pool promises; yield each point as it is settled.
+
+        The last one yielded is the end. To leave before that ends the verification.
+
+        Raises:
+            FarmApiError: With status 409 while another verification runs.
+            FarmUnreachableError: If the farm breaks off before the end.
+        """
+        async with self._open("POST", "/v1/verify") as response:
+            async for line in lines(_chunks(response)):
+                told = VerifyLine.model_validate_json(line).root
+                yield told
+                if isinstance(told, VerifyEnd):
+                    return
+        raise FarmUnreachableError(f"{self._url} broke off before the end of the verification")
 
     async def _call(
         self,

@@ -62,7 +62,7 @@ def test_metadata_is_json_or_pairs(
     assert repr(found) == repr(metadata)
 
 
-@pytest.mark.parametrize("text", ["region", "=eu", "{", "[1]", '{"a": 1'])
+@pytest.mark.parametrize("text", ["region", "=eu", "{", "[1]", '{"a": 1', '{"a": NaN}'])
 def test_metadata_that_is_neither_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     with pytest.raises(ValidationError):
         load(monkeypatch, AGENT_METADATA=text)
@@ -79,6 +79,8 @@ def test_metadata_that_is_neither_is_refused(monkeypatch: pytest.MonkeyPatch, te
         ("AGENT_DRAIN_S", "-1"),
         ("AGENT_LOG_LEVEL", "loud"),
         ("FARM_URL", "not a url"),
+        ("FARM_URL", "http://one.example,not a url"),
+        ("FARM_URL", " , "),
     ],
 )
 def test_a_value_out_of_bounds_is_refused(
@@ -90,6 +92,11 @@ def test_a_value_out_of_bounds_is_refused(
 
 def test_namespaces_are_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load(monkeypatch, AGENT_NAMESPACES="a, b,").namespaces == ("a", "b")
+
+
+def test_several_coordinators_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    urls = load(monkeypatch, FARM_URL="http://one.example:8700, http://two.example:8700/").farm_urls
+    assert [url.host for url in urls] == ["one.example", "two.example"]
 
 
 def test_the_token_comes_from_exactly_one_place(

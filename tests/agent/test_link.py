@@ -165,7 +165,7 @@ async def test_a_file_goes_up_under_its_token(tmp_path: Path) -> None:
         serving("PUT", "/v1/attempts/att/artifacts/{name}", keep) as url,
         aiohttp.ClientSession() as session,
     ):
-        uploads = HttpUploads(session, url)
+        uploads = HttpUploads(session, lambda: url)
         assert await uploads.upload("att", TOKEN, "a b.png", b"x", "image/png") == "kept.png"
         assert await uploads.upload("att", TOKEN, "c.png", path, "image/png") == "kept.png"
     assert seen[0] == ("a b.png", "3.14", b"x")
@@ -200,5 +200,68 @@ async def test_an_upload_that_is_not_taken_says_why(
         aiohttp.ClientSession() as session,
     ):
         with pytest.raises(raised):
-            await HttpUploads(session, url).upload("att", TOKEN, "a", b"x", "text/plain")
+            await HttpUploads(session, lambda: url).upload("att", TOKEN, "a", b"x", "text/plain")
     assert tries == (5 if status == 500 else 1)
+
+
+def farm(name: str, dials: list[str], window_s: float) -> Handler:
+    """Let the first that dials in, and hang up on everybody at once."""
+
+    async def serve(request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        if name not in dials:
+            welcome = wire.Welcome(
+                epoch_number=1,
+                capacity=wire.Capacity(),
+                heartbeat_interval_s=window_s / 4,
+                window_s=window_s,
+            )
+            await socket.send_str(welcome.model_dump_json())
+        dials.append(name)
+        await socket.close()
+        return socket
+
+    return serve
+
+
+@pytest.mark.parametrize("window_s", [1000, 0.05])
+async def test_a_farm_that_is_lost_is_dialled_for_a_window_and_then_the_next(
+    monkeypatch: pytest.MonkeyPatch, window_s: float
+) -> None:
+    monkeypatch.setattr(agent_link, "_FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(agent_link, "_LONGEST_WAIT_S", 0.001)
+    dials: list[str] = []
+    async with (
+        serving("GET", "/v1/agent", farm("one", dials, window_s)) as one,
+        serving("GET", "/v1/agent", farm("two", dials, 1000)) as two,
+        aiohttp.ClientSession() as session,
+        asyncio.TaskGroup() as group,
+    ):
+        link = WebSocketLink(session, one, two)
+        task = group.create_task(link.run(lambda _: None))
+        if window_s == 1000:
+            await until(lambda: len(dials) >= 20)
+            assert set(dials) == {"one"}
+            assert link.url == one
+        else:
+            await until(lambda: dials[-5:] == ["two"] * 5)
+            assert dials[:2] == ["one", "one"]
+            assert link.url == two
+        task.cancel()
+
+
+async def test_where_one_farm_is_not_there_the_next_is_dialled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(agent_link, "_FIRST_WAIT_S", 0.001)
+    dials: list[str] = []
+    async with (
+        serving("GET", "/v1/agent", farm("two", dials, 1000)) as two,
+        aiohttp.ClientSession() as session,
+        asyncio.TaskGroup() as group,
+    ):
+        link = WebSocketLink(session, "http://127.0.0.1:1", two)
+        task = group.create_task(link.run(lambda _: None))
+        await until(lambda: dials)
+        task.cancel()

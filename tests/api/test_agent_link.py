@@ -21,8 +21,13 @@ from farm.api.serving import ApiRunner
 from farm.core.job_states import JobState
 from farm.core.model import ClientId, Namespace
 from farm.manager.delivery import command
+from farm.manager.disconnecting import Disconnects
 from farm.protocol import messages as wire
+from farm.stores.redis import RedisRegistry
 from tests.jobs.farm import WINDOW_S, Farm, farm_on, until
+from tests.stores.conftest import new_redis_registry, redis_url
+
+__all__ = ["new_redis_registry", "redis_url"]
 
 A = ClientId("a")
 MAX_FRAME = 65_536
@@ -41,15 +46,29 @@ BEARER = Principal(token_id="token-1", scope="agent", namespace=Namespace("defau
 
 
 @asynccontextmanager
-async def serving(directory: Path, port: int = 0) -> AsyncIterator[Served]:
-    async with farm_on(directory) as farm:
+async def serving(
+    directory: Path,
+    port: int = 0,
+    *,
+    grace_s: float | None = None,
+    registry: RedisRegistry | None = None,
+    name: str | None = None,
+) -> AsyncIterator[Served]:
+    async with farm_on(directory, registry=registry, name=name) as farm:
         links = AgentLinks(
             registry=farm.registry,
             app_node=farm.node,
             dispatcher=farm.dispatcher,
             recorder=farm.recorder,
+            disconnects=Disconnects(farm.manager, farm.clock, grace_s=grace_s),
+            sharing=None if name is None else farm.sharing,
             clock=farm.clock,
-            rules=LinkRules(heartbeat_interval_s=2.5, window_s=WINDOW_S, max_frame_bytes=MAX_FRAME),
+            rules=LinkRules(
+                heartbeat_interval_s=2.5,
+                window_s=WINDOW_S,
+                max_frame_bytes=MAX_FRAME,
+                coordinator=name or "farm",
+            ),
         )
 
         async def agent(request: web.Request) -> web.StreamResponse:
@@ -177,6 +196,28 @@ async def test_an_agent_gets_no_work_of_a_namespace_its_token_is_not_for(
     await until(lambda: agent.heard(wire.Refused))
     refused = agent.heard(wire.Refused)[0]
     assert (refused.reason, refused.retry) == ("namespace", False)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "detail"),
+    [
+        ('{"load": [1, NaN]}', "metadata.load[1] is nan"),
+        ('{"a": {"b": -Infinity}}', "metadata.a.b is -inf"),
+        ('{"a": 1e999}', "metadata.a is inf"),
+    ],
+)
+async def test_metadata_that_is_no_json_is_refused_for_good_and_its_place_named(
+    served: Served, agent: Dialled, metadata: str, detail: str
+) -> None:
+    await until(lambda: agent.count(LinkUp))
+    assert agent.link._socket is not None
+    hello = f'"op":"hello","client_id":"a","instance":"i","epoch":"e","metadata":{metadata}'
+    await agent.link._socket.send_str(f"{{{hello}}}")
+    await until(lambda: agent.heard(wire.Refused))
+    refused = agent.heard(wire.Refused)[0]
+    assert (refused.reason, refused.retry) == ("metadata", False)
+    assert detail in refused.detail
+    assert await client(served) is None
     assert not agent.heard(wire.Welcome)
 
 
@@ -440,3 +481,67 @@ async def test_nobody_hears_of_a_store_that_fails_while_a_link_closes(
     await until(lambda: served.farm.database.failed)
     served.farm.database.away = False
     assert (await agent.greeted()).epoch_number == 1
+
+
+@pytest.mark.parametrize(("grace_s", "kept"), [(0, False), (1000, True), (None, True)])
+async def test_what_an_agent_holds_is_released_when_its_link_closes_or_kept_for_its_grace(
+    tmp_path: Path, grace_s: float | None, kept: bool
+) -> None:
+    async with serving(tmp_path, grace_s=grace_s) as served, dialling(served.url) as agent:
+        await agent.greeted()
+        job_id, run = await _run(served, agent)
+        assert agent.link._socket is not None
+        await agent.link._socket.close()
+        async with asyncio.timeout(5):
+            while (await client(served)).link is not None:
+                await asyncio.sleep(0.005)
+        entry = wire.Running(
+            command_id=run.command_id,
+            attempt_id=run.body.plan.attempt_id if isinstance(run.body, wire.RunPlan) else "",
+            context_id="T1",
+            token=run.token or wire.Token(store_epoch=0, counter=0),
+            epoch="browser-1",
+        )
+        await agent.greeted(running=(entry,))
+        window = wire.WindowReport(window_id="W1")
+        report = wire.Report(
+            epoch_number=1, number=1, windows=(window,), contexts=(_tab(run.token),)
+        )
+        await agent.link.send(report)
+        await agent.link.send(wire.Heartbeat(epoch_number=1, nonce="n"))
+        await until(lambda: agent.heard(wire.Ping))
+        ended = [m.body.kind for m in agent.heard(wire.Command) if m.token == run.token]
+        assert ended == (["run"] if kept else ["run", "release"])
+        # What was released is not taken for lost: its agent is to say what became of it.
+        assert (await served.farm.job(job_id)).state is JobState.RUNNING
+        await agent.link.send(_succeeded(run, seq=0))
+        await served.farm.state(job_id, "succeeded")
+
+
+async def test_an_agent_with_a_job_of_another_coordinator_is_refused_until_it_has_given_it_up(
+    tmp_path: Path, new_redis_registry: Any
+) -> None:
+    registry = await new_redis_registry(1)
+    entry = wire.Running(
+        command_id="cmd-of-another",
+        attempt_id="att-of-another",
+        context_id="T1",
+        token=wire.Token(store_epoch=1, counter=1),
+        epoch="browser-1",
+    )
+    async with (
+        serving(tmp_path, registry=registry, name="two") as served,
+        dialling(served.url) as agent,
+    ):
+        await until(lambda: agent.count(LinkUp))
+        await agent.hello(running=(entry,))
+        await until(lambda: agent.heard(wire.Refused))
+        refused = agent.heard(wire.Refused)[0]
+        assert (refused.reason, refused.retry) == ("runs_elsewhere", True)
+        assert await client(served) is None
+        await served.farm.passes(WINDOW_S * 1.25 + 1)
+        await until(lambda: agent.count(LinkUp) > agent.count(LinkDown))
+        await agent.greeted(running=(entry,))
+        await until(lambda: agent.heard(wire.Stored))
+        over = agent.heard(wire.Stored)[0]
+        assert (over.command_id, over.refused, over.done) == ("cmd-of-another", True, True)

@@ -199,3 +199,14 @@ async def test_every_route_served_is_in_the_table(stack: Stack) -> None:
     }
     table = stack.app[ROUTES]
     assert served == table.keys()
+
+
+async def test_a_lent_token_opens_until_it_is_given_back_and_is_written_nowhere(
+    stack: Stack,
+) -> None:
+    with stack.tokens.lend(scope="agent", namespace=Namespace("n"), name="x") as secret:
+        bearer = await stack.tokens.principal(secret)
+        assert bearer is not None
+        assert (bearer.scope, bearer.namespace) == ("agent", "n")
+        assert await stack.ledger.token(auth.hash_of(secret)) is None
+    assert await stack.tokens.principal(secret) is None

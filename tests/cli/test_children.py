@@ -131,6 +131,14 @@ async def test_an_agent_reads_its_token_from_a_pipe_and_shows_it_nowhere(
         assert "AGENT_TOKEN" not in environment
 
 
+async def test_beside_other_farms_agents_have_names_of_their_own(
+    farm: Coordinator, tmp_path: Path
+) -> None:
+    named = replace(options(tmp_path, OBEDIENT), prefix="rack-")
+    async with started(Children(farm, named)):
+        assert (await told(tmp_path / "rack-agent-1.life1"))["token"] == "secret-of-rack-agent-1"
+
+
 async def test_an_agent_that_is_killed_is_reported_and_started_again(
     farm: Coordinator, tmp_path: Path
 ) -> None:

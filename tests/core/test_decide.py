@@ -273,6 +273,7 @@ REJECTIONS = [
     ({"namespaces": (Namespace("b"),)}, {}, Reason.OTHER_NAMESPACE),
     ({}, {"client_type": ClientType.CONSOLE}, Reason.OTHER_CLIENT_TYPE),
     ({}, {"requirements": {"a": 1}}, Reason.REQUIREMENTS_NOT_MET),
+    ({"link": LinkId("two/1")}, {"through": "tw"}, Reason.LINKED_ELSEWHERE),
     ({"draining": True}, {}, Reason.DRAINING),
     ({"capacity": Capacity()}, {}, Reason.CAPACITY_UNANNOUNCED),
     ({"opening_windows": 2}, {}, Reason.AT_CAPACITY),

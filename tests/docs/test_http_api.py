@@ -7,6 +7,7 @@ from farm.api.agents import agent_route
 from farm.api.app import API
 from farm.api.errors import STATUS
 from farm.api.request_state import Principal
+from farm.api.verify import verify_route
 from farm.protocol.problems import TYPE_PREFIX
 
 PAGE = (Path(__file__).parents[2] / "docs" / "http-api.md").read_text()
@@ -16,13 +17,16 @@ async def _nothing(request: web.Request, _: Principal) -> web.StreamResponse:
     raise AssertionError("only the route's description is looked at")
 
 
+ROUTES = (*API, agent_route(_nothing), verify_route(None))  # type: ignore[arg-type]  # as `_nothing`
+
+
 def test_the_page_names_every_route_and_no_other() -> None:
-    routes = {f"{route.method} {route.path}" for route in (*API, agent_route(_nothing))}
+    routes = {f"{route.method} {route.path}" for route in ROUTES}
     assert set(re.findall(r"`((?:GET|POST|PUT|DELETE) /[^`]*)`", PAGE)) == routes
 
 
 def test_every_example_calls_a_route_that_there_is() -> None:
-    paths = [re.sub(r"\{\w+\}", "[^/]+", route.path) for route in API]
+    paths = [re.sub(r"\{\w+\}", "[^/]+", route.path) for route in ROUTES]
     called = re.findall(r'"\$FARM(/[^"?]*)', PAGE)
     assert called
     assert [path for path in called if not any(re.fullmatch(p, path) for p in paths)] == []

@@ -26,6 +26,7 @@ def test_the_locks_of_the_images_agree_with_the_one_of_the_tests(name: str) -> N
 
 def test_the_runtime_lock_has_everything_that_tabfarm_needs() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = {re.split(r"[\[>=<~! ]", need)[0] for need in project["dependencies"]}
+    needs = project["dependencies"] + project["optional-dependencies"]["redis"]
+    wanted = {re.split(r"[\[>=<~! ]", need)[0] for need in needs}
     pinned = set(_pins(ROOT / "docker" / "runtime.lock"))
     assert {name.replace(".", "-").lower() for name in wanted} <= pinned

@@ -24,6 +24,7 @@ from farm.core.model import (
     Namespace,
     Window,
     WindowId,
+    link_of,
 )
 from farm.core.reservation import Denial
 from farm.errors import StoreUnavailableError
@@ -34,6 +35,7 @@ from farm.jobs.ids import random_id
 from farm.jobs.live import LiveAttempts
 from farm.jobs.recorder import Recorder
 from farm.jobs.service import JobService
+from farm.jobs.sharing import Sharing
 from farm.manager.delivery import AppNode
 from farm.manager.manager import WorkerContextManager
 from farm.protocol import messages as wire
@@ -41,6 +43,7 @@ from farm.protocol.failures import Failure, Reason
 from farm.protocol.plan import Egress
 from farm.stores.ledger import SqliteDatabase, SqlLedger
 from farm.stores.memory import MemoryCommandLog, MemoryRegistry
+from farm.stores.ports.registries import Registry
 from farm.stores.records import Attempt, Job
 
 NS = Namespace("default")
@@ -77,10 +80,15 @@ class Farm:
         ledger: SqlLedger,
         store_epoch: int,
         renew_interval_s: float,
+        registry: Registry | None,
+        name: str | None,
     ) -> None:
-        self.now = Instant(1_000_000.0 + 10_000 * store_epoch)
+        self.now = Instant(1_000_000.0 + (10_000 * store_epoch if registry is None else 0))
+        self.name = name
         self.database, self.ledger = database, ledger
-        self.registry = MemoryRegistry(store_epoch=store_epoch, presence_window_s=WINDOW_S)
+        self.registry: Registry = registry or MemoryRegistry(
+            store_epoch=store_epoch, presence_window_s=WINDOW_S
+        )
         log = MemoryCommandLog(since=self.now)
         self.node = AppNode(commands=log, clock=self.clock)
         self.feed, self.live = JobFeed(), LiveAttempts()
@@ -119,7 +127,17 @@ class Farm:
             feed=self.feed,
             clock=self.clock,
             gone=GoneRule(after_s=WINDOW_S * 1.25),
+            coordinator=name,
         )
+        self.sharing = Sharing(
+            coordinator=name or "farm",
+            ledger=ledger,
+            registry=self.registry,
+            live=self.live,
+            clock=self.clock,
+            gone_after_s=WINDOW_S * 1.25,
+        )
+        self.sharing.begin()
         self.recorder = Recorder(ledger, self.live, self.feed, self.clock)
         self.jobs = JobService(ledger, self.dispatcher, self.feed, self.clock)
 
@@ -159,11 +177,20 @@ class Farm:
 
 
 @asynccontextmanager
-async def farm_on(directory: Path, *, renew_interval_s: float = 0.02) -> AsyncIterator[Farm]:
-    """Run a coordinator; leaving ends it as a kill would, with nothing said to agents."""
+async def farm_on(
+    directory: Path,
+    *,
+    renew_interval_s: float = 0.02,
+    registry: Registry | None = None,
+    name: str | None = None,
+) -> AsyncIterator[Farm]:
+    """Run a coordinator; leaving ends it as a kill would, with nothing said to agents.
+
+    With a registry and a name it is one of those that share the registry.
+    """
     database = FlakyDatabase(directory / "farm.db")
     ledger = SqlLedger(database)
-    farm = Farm(database, ledger, await ledger.open(), renew_interval_s)
+    farm = Farm(database, ledger, await ledger.open(), renew_interval_s, registry, name)
     try:
         async with asyncio.TaskGroup() as group:
             loop = farm.loop = group.create_task(farm.dispatcher.run())
@@ -205,7 +232,9 @@ class Agent:
 
     @property
     def link(self) -> LinkId:
-        return LinkId(f"link-{self.client_id}-{self.links}")
+        link = LinkId(f"link-{self.client_id}-{self.links}")
+        name = None if self.farm is None else self.farm.name
+        return link if name is None else link_of(name, link)
 
     async def dial(self, farm: Farm, *, running: tuple[wire.Running, ...] | None = None) -> None:
         """Say hello, and report."""

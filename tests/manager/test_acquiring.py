@@ -150,7 +150,10 @@ async def test_who_is_not_in_a_presence_registry_of_its_own_is_not_there(floor: 
     ("wrong", "name"),
     [
         ({"client_type": "toaster"}, "toaster"),
-        ({"requirements": {"a": object()}}, "JSON"),
+        ({"requirements": {"a": object()}}, r"requirements\.a is of type object"),
+        ({"requirements": {"a": [1, math.nan]}}, r"requirements\.a\[1\] is nan"),
+        ({"requirements": {"a": {1: "x"}}}, r"requirements\.a has the key 1"),
+        ({"requirements": {1: "x"}}, "requirements has the key 1"),
         (
             {"client_type": "console", "placement": BrowserPlacement(mode=Mode.NEW_WINDOW)},
             "placement",
@@ -437,5 +440,5 @@ async def test_an_acquired_handle_is_what_acquire_returns(floor: Floor) -> None:
 
 def test_an_assignment_says_nothing_of_its_task_but_the_label() -> None:
     of_the_lease = {"namespace", "client_id", "epoch", "context_id", "token", "dedicated"}
-    times = {"since", "renewed_at", "expires_at"}
-    assert {field.name for field in fields(Assignment)} == of_the_lease | times | {"task_id"}
+    of_the_lease |= {"since", "renewed_at", "expires_at", "reservation_id"}
+    assert {field.name for field in fields(Assignment)} == of_the_lease | {"task_id"}

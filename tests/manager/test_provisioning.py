@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farm.core.eligibility import Reason
-from farm.core.model import Capacity, ClientId, ClientType, ContextId
+from farm.core.model import Assignment, Capacity, ClientId, ClientType, ContextId
+from farm.core.reservation import Denial, Reservation
 from farm.manager import Acquired, BrowserPlacement, Mode, NotAcquired, WorkerContextManager
 from farm.protocol import messages as wire
 from farm.stores.memory import MemoryRegistry
@@ -235,14 +236,47 @@ async def test_a_flow_whose_asker_is_cancelled_leaves_no_reservation(
     assert not client.assignments or not task.cancelled()
 
 
+def loses_the_answer_of_settle(floor: Floor) -> asyncio.Event:
+    """Let the registry settle, and never say so; return what is set once it has."""
+    registry: Any = floor.registry
+    settle, settled = registry.settle, asyncio.Event()
+
+    async def settle_in_silence(*asked: Any, **how: Any) -> None:
+        if isinstance(await settle(*asked, **how), Assignment):
+            settled.set()
+            await asyncio.Event().wait()
+
+    registry.settle = settle_in_silence
+    return settled
+
+
+@pytest.mark.parametrize("ends", ["cancelled", "too late"])
+async def test_a_settling_whose_answer_is_lost_takes_nobody_elses_room(
+    floor: Floor, ends: str
+) -> None:
+    await floor.agent("a", capacity=Capacity(max_concurrency=9, max_windows=2))
+    settled = loses_the_answer_of_settle(floor)
+    manager = floor.manager(provision_timeout_s=0.02 if ends == "too late" else 5.0)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(manager.acquire(NS, "t", auto_provision=True))
+        await settled.wait()
+        others = await floor.registry.reserve_window(ClientId("a"), identity=None, now=floor.now)
+        if ends == "cancelled":
+            task.cancel()
+    client = await floor.client("a")
+    assert (len(client.assignments), client.opening_windows) == (1, 1)
+    full = await floor.registry.reserve_window(ClientId("a"), identity=None, now=floor.now)
+    assert full is Denial.FULL
+    assert isinstance(others, Reservation)
+
+
 async def test_over_a_registry_without_reservations_for_requests_windows_are_still_opened(
     floor: Floor,
 ) -> None:
     class Windows:
         def __init__(self, registry: MemoryRegistry) -> None:
-            for what in ("window", "tab"):
-                for verb in ("reserve", "cancel", "settle"):
-                    setattr(self, f"{verb}_{what}", getattr(registry, f"{verb}_{what}"))
+            for name in ("reserve_window", "reserve_tab", "cancel", "settle"):
+                setattr(self, name, getattr(registry, name))
 
     class Contexts(Windows):
         def __init__(self, registry: MemoryRegistry) -> None:

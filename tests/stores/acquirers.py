@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from farm.clock import Clock, steady_clock
 from farm.core.model import Assignment, ClientId, ContextId
+from farm.core.reservation import Reservation
 from farm.stores.redis import RedisClock, RedisRegistry, connect
 from farm.stores.redis.records import token_from, token_text
 from tests.stores.pool import request
@@ -52,10 +53,10 @@ async def acquire(registry: RedisRegistry, clock: Clock, dice: random.Random) ->
 
 
 async def create(registry: RedisRegistry, clock: Clock, agent: ClientId) -> None:
-    epoch = await registry.reserve_window(agent, identity=None, now=clock())
-    if isinstance(epoch, int):
+    one = await registry.reserve_window(agent, identity=None, now=clock())
+    if isinstance(one, Reservation):
         await asyncio.sleep(0.01)
-        await registry.cancel_window(agent, epoch=epoch, identity=None)
+        await registry.cancel(one)
 
 
 async def hold(registry: RedisRegistry, clock: Clock, one: Assignment, *, renews: bool) -> None:

@@ -14,12 +14,13 @@ from farm.core.model import (
     LinkId,
     Namespace,
     Request,
+    ReservationId,
     Snapshot,
     Token,
     Window,
     WindowId,
 )
-from farm.core.reservation import Denial
+from farm.core.reservation import Denial, Reservation
 from farm.stores.memory import MemoryRegistry
 from farm.stores.redis import RedisRegistry
 
@@ -27,7 +28,8 @@ from farm.stores.redis import RedisRegistry
 class Both:
     """A `Registry` that asks both, compares, and returns the first's answer.
 
-    Two stores need not count tokens alike, so each token of the first is paired with the second's.
+    Two stores need not count alike, so each token and each reservation of the first is paired with
+    the second's.
     """
 
     def __init__(self, first: MemoryRegistry, second: RedisRegistry) -> None:
@@ -35,6 +37,7 @@ class Both:
         self._second = second
         self._generations = (first.generation(), second.generation())
         self._pairs: dict[tuple[ClientId, Token], Token] = {}
+        self._reserved: dict[ReservationId | None, ReservationId] = {}
         self._chosen = 0
 
     def woke_alike(self) -> bool:
@@ -45,13 +48,19 @@ class Both:
 
     def _same_assignment(self, one: Assignment, other: Assignment) -> None:
         paired = self._pairs.setdefault((one.client_id, one.token), other.token)
-        assert replace(one, token=paired) == other
+        reserved = self._reserved.get(one.reservation_id)
+        assert replace(one, token=paired, reservation_id=reserved) == other
 
     def _same(self, one: Any, other: Any) -> None:
         if isinstance(one, Assignment) and isinstance(other, Assignment):
             self._same_assignment(one, other)
         elif isinstance(one, Client) and isinstance(other, Client):
             self._same_client(one, other)
+        elif isinstance(one, Reservation) and isinstance(other, Reservation):
+            assert replace(one, reservation_id=other.reservation_id) == other
+            assert one.reservation_id not in self._reserved
+            assert other.reservation_id not in self._reserved.values()
+            self._reserved[one.reservation_id] = other.reservation_id
         elif isinstance(one, tuple) and isinstance(other, tuple):
             assert len(one) == len(other)
             for a, b in zip(_sorted(one), _sorted(other), strict=True):
@@ -161,7 +170,9 @@ class Both:
     async def restore(self, assignment: Assignment) -> bool:
         token = self._pairs.setdefault((assignment.client_id, assignment.token), assignment.token)
         one = await self._first.restore(assignment)
-        assert one == await self._second.restore(replace(assignment, token=token))
+        reserved = self._reserved.get(assignment.reservation_id)
+        others = replace(assignment, token=token, reservation_id=reserved)
+        assert one == await self._second.restore(others)
         return one
 
     async def renew(
@@ -210,74 +221,59 @@ class Both:
 
     async def reserve_window(
         self, client_id: ClientId, *, identity: str | None, now: Instant
-    ) -> int | Denial:
+    ) -> Reservation | Denial:
         one = await self._first.reserve_window(client_id, identity=identity, now=now)
-        assert one == await self._second.reserve_window(client_id, identity=identity, now=now)
+        self._same(one, await self._second.reserve_window(client_id, identity=identity, now=now))
         return one
 
     async def reserve_tab(
         self, client_id: ClientId, window_id: WindowId, *, now: Instant
-    ) -> int | Denial:
+    ) -> Reservation | Denial:
         one = await self._first.reserve_tab(client_id, window_id, now=now)
-        assert one == await self._second.reserve_tab(client_id, window_id, now=now)
+        self._same(one, await self._second.reserve_tab(client_id, window_id, now=now))
         return one
 
     async def reserve_window_for(
         self, request: Request, client_id: ClientId, *, now: Instant
-    ) -> int | Denial:
+    ) -> Reservation | Denial:
         one = await self._first.reserve_window_for(request, client_id, now=now)
-        assert one == await self._second.reserve_window_for(request, client_id, now=now)
+        self._same(one, await self._second.reserve_window_for(request, client_id, now=now))
         return one
 
     async def reserve_tab_for(
         self, request: Request, client_id: ClientId, window_id: WindowId, *, now: Instant
-    ) -> int | Denial:
+    ) -> Reservation | Denial:
         one = await self._first.reserve_tab_for(request, client_id, window_id, now=now)
-        assert one == await self._second.reserve_tab_for(request, client_id, window_id, now=now)
+        other = await self._second.reserve_tab_for(request, client_id, window_id, now=now)
+        self._same(one, other)
         return one
 
-    async def reserve_flow(self, client_id: ClientId, *, now: Instant) -> int | Denial:
+    async def reserve_flow(self, client_id: ClientId, *, now: Instant) -> Reservation | Denial:
         one = await self._first.reserve_flow(client_id, now=now)
-        assert one == await self._second.reserve_flow(client_id, now=now)
+        self._same(one, await self._second.reserve_flow(client_id, now=now))
         return one
 
-    async def cancel_window(self, client_id: ClientId, *, epoch: int, identity: str | None) -> None:
-        await self._first.cancel_window(client_id, epoch=epoch, identity=identity)
-        await self._second.cancel_window(client_id, epoch=epoch, identity=identity)
+    def _others(self, reservation: Reservation) -> Reservation:
+        its_id = reservation.reservation_id
+        return replace(reservation, reservation_id=self._reserved.get(its_id, its_id))
 
-    async def cancel_tab(self, client_id: ClientId, window_id: WindowId, *, epoch: int) -> None:
-        await self._first.cancel_tab(client_id, window_id, epoch=epoch)
-        await self._second.cancel_tab(client_id, window_id, epoch=epoch)
+    async def cancel(self, reservation: Reservation) -> None:
+        await self._first.cancel(reservation)
+        await self._second.cancel(self._others(reservation))
 
-    async def cancel_flow(self, client_id: ClientId, *, epoch: int) -> None:
-        await self._first.cancel_flow(client_id, epoch=epoch)
-        await self._second.cancel_flow(client_id, epoch=epoch)
-
-    async def settle_flow(
-        self, request: Request, client_id: ClientId, context_id: ContextId, **how: Any
-    ) -> Assignment | Denial:
-        one = await self._first.settle_flow(request, client_id, context_id, **how)
-        self._same(one, await self._second.settle_flow(request, client_id, context_id, **how))
-        return one
-
-    async def settle_window(
-        self, request: Request, client_id: ClientId, context_id: ContextId, **how: Any
-    ) -> Assignment | Denial:
-        one = await self._first.settle_window(request, client_id, context_id, **how)
-        self._same(one, await self._second.settle_window(request, client_id, context_id, **how))
-        return one
-
-    async def settle_tab(
+    async def settle(
         self,
         request: Request,
-        client_id: ClientId,
-        window_id: WindowId,
+        reservation: Reservation,
         context_id: ContextId,
-        **how: Any,
+        *,
+        now: Instant,
+        timeout_s: float,
     ) -> Assignment | Denial:
-        place = (client_id, window_id, context_id)
-        one = await self._first.settle_tab(request, *place, **how)
-        self._same(one, await self._second.settle_tab(request, *place, **how))
+        how: dict[str, Any] = {"now": now, "timeout_s": timeout_s}
+        one = await self._first.settle(request, reservation, context_id, **how)
+        other = await self._second.settle(request, self._others(reservation), context_id, **how)
+        self._same(one, other)
         return one
 
     def generation(self) -> int:

@@ -12,7 +12,7 @@ from farm.stores.memory import MemoryRegistry
 from farm.stores.ports.ledger import Ledger
 from farm.stores.redis import RedisRegistry, connect
 from tests.stores import redis_server
-from tests.stores.pool import WINDOW_S, Everything, NewRegistry
+from tests.stores.pool import RESERVED_S, WINDOW_S, Everything, NewRegistry
 
 shards = count()
 
@@ -54,7 +54,14 @@ async def new_redis_registry(
     made: list[RedisRegistry] = []
 
     async def new(epoch: int) -> RedisRegistry:
-        made.append(RedisRegistry(redis, presence_window_s=WINDOW_S, shard=f"{next(shards)}"))
+        made.append(
+            RedisRegistry(
+                redis,
+                presence_window_s=WINDOW_S,
+                reservation_timeout_s=RESERVED_S,
+                shard=f"{next(shards)}",
+            )
+        )
         assert await made[-1].open(store_epoch=epoch) == epoch
         return made[-1]
 
@@ -69,7 +76,9 @@ def new_registry(request: pytest.FixtureRequest) -> NewRegistry:
     """Make registries of a store epoch."""
 
     async def memory(epoch: int) -> Everything:
-        return MemoryRegistry(store_epoch=epoch, presence_window_s=WINDOW_S)
+        return MemoryRegistry(
+            store_epoch=epoch, presence_window_s=WINDOW_S, reservation_timeout_s=RESERVED_S
+        )
 
     if request.param == "memory":
         return memory

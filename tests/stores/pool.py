@@ -20,7 +20,7 @@ from farm.core.model import (
     Window,
     WindowId,
 )
-from farm.core.reservation import Denial
+from farm.core.reservation import Denial, Reservation
 from farm.stores.ports.registries import (
     ClientRelease,
     FirstFit,
@@ -35,6 +35,7 @@ LINK = LinkId("link-1")
 T0 = Instant(1_000.0)
 WINDOW_S = 10.0
 TIMEOUT_S = 60.0
+RESERVED_S = 25.0
 
 
 class Everything(Registry, FirstFit, ClientRelease, TurnKeeper, PlacedReservations, Protocol):
@@ -119,6 +120,20 @@ async def assigned(
 ) -> Assignment:
     found = await registry.assign(request(task), A, ContextId(tab), now=now, timeout_s=TIMEOUT_S)
     assert isinstance(found, Assignment), found
+    return found
+
+
+async def window(
+    registry: Registry, client_id: ClientId = A, *, identity: str | None = None, now: Instant = T0
+) -> Reservation:
+    found = await registry.reserve_window(client_id, identity=identity, now=now)
+    assert isinstance(found, Reservation), found
+    return found
+
+
+async def tab(registry: Registry, window_id: str = "W1", *, now: Instant = T0) -> Reservation:
+    found = await registry.reserve_tab(A, WindowId(window_id), now=now)
+    assert isinstance(found, Reservation), found
     return found
 
 

@@ -1,6 +1,7 @@
 """A machine that does to a registry whatever agents and coordinators do, in whatever order."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -8,11 +9,22 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from farm.core.model import Assignment, Client, ClientId, Context, ContextId, Token
+from farm.core.model import (
+    Assignment,
+    Client,
+    ClientId,
+    Context,
+    ContextId,
+    ReservationId,
+    Token,
+    WindowId,
+)
 from farm.core.placement import BrowserPlacement, Mode
-from farm.core.reservation import Denial
+from farm.core.reservation import Denial, Reservation
+from farm.core.sites import Need
 from tests.stores.pool import (
     NS,
+    RESERVED_S,
     TIMEOUT_S,
     WINDOW_S,
     Everything,
@@ -62,7 +74,9 @@ class Pool(Machine):
         self.numbers: dict[str, int] = {}
         self.held: dict[tuple[str, str], Assignment] = {}
         self.ended: list[Assignment] = []
-        self.reserved: list[tuple[str, int, str | None]] = []
+        self.reserved: dict[ReservationId, tuple[Reservation, float]] = {}
+        """Those that are open, and when each is over."""
+        self.closed: list[Reservation] = []
         self.highest: dict[str, Token] = {}
         self.turns = 0
 
@@ -70,6 +84,14 @@ class Pool(Machine):
         for one in ended:
             assert self.held.pop((one.client_id, one.context_id)).token == one.token
             self.ended.append(one)
+
+    def _open(self) -> list[Reservation]:
+        return [one for one, _ in self.reserved.values()]
+
+    def _close(self, *ended: Reservation) -> None:
+        for one in ended:
+            del self.reserved[one.reservation_id]
+            self.closed.append(one)
 
     def _all_of(self, agent: str) -> list[Assignment]:
         return [one for (client_id, _), one in self.held.items() if client_id == agent]
@@ -89,7 +111,7 @@ class Pool(Machine):
         if fresh or known is None:
             # A new life of the browser has none of what the last one held.
             self._end(*self._all_of(agent))
-            self.reserved = [one for one in self.reserved if one[0] != agent]
+            self._close(*(one for one in self._open() if one.site.client_id == agent))
         self.known[agent], self.numbers[agent] = after, 0
 
     @precondition(lambda self: self.known)
@@ -158,15 +180,36 @@ class Pool(Machine):
 
     @rule(agent=agents, limit=st.sampled_from([1, 2, 99]))
     def reserves_within_a_limit_of_its_own(self, agent: str, limit: int) -> None:
-        clients = self.do(self.registry.snapshot(now=at(self.now))).clients
-        before = {c.client_id: len(c.windows) + c.opening_windows for c in clients}
+        before = self._client(agent)
         asked = request(placement=BrowserPlacement(mode=Mode.NEW_WINDOW, max_windows=limit))
         outcome = self.do(
             self.registry.reserve_window_for(asked, ClientId(agent), now=at(self.now))
         )
         if not isinstance(outcome, Denial):
-            assert before[ClientId(agent)] < limit
-            self.reserved.append((agent, outcome, None))
+            assert before is not None
+            assert len(before.windows) + before.opening_windows < limit
+            self._reserves(outcome, before)
+
+    def _client(self, agent: str) -> Client | None:
+        clients = self.do(self.registry.snapshot(now=at(self.now))).clients
+        return next((c for c in clients if c.client_id == agent), None)
+
+    def _reserves(self, one: Reservation, before: Client | None) -> None:
+        assert before is not None
+        assert one.site.client_id in self._present()
+        assert one.epoch == before.epoch
+        assert one.reservation_id not in {
+            *self.reserved,
+            *(other.reservation_id for other in self.closed),
+        }
+        if one.site.need is Need.WINDOW:
+            there = len(before.windows) + before.opening_windows
+            assert there < before.capacity.max_windows
+        else:
+            window_id = one.site.window
+            there = len(before.tabs_in(window_id)) + before.opening_tabs.get(window_id, 0)
+            assert there < before.capacity.max_tabs_per_window
+        self.reserved[one.reservation_id] = (one, at(self.now) + RESERVED_S)
 
     def _present(self) -> set[str]:
         snapshot = self.do(self.registry.snapshot(now=at(self.now)))
@@ -186,42 +229,60 @@ class Pool(Machine):
 
     @rule(agent=agents, identity=st.sampled_from([None, "shop"]))
     def reserves(self, agent: str, identity: str | None) -> None:
-        present = self._present()
+        before = self._client(agent)
         outcome = self.do(
             self.registry.reserve_window(ClientId(agent), identity=identity, now=at(self.now))
         )
-        if isinstance(outcome, int):
-            assert agent in present
-            assert identity is None or all(i != identity for _, _, i in self.reserved)
-            self.reserved.append((agent, outcome, identity))
+        if not isinstance(outcome, Denial):
+            assert identity is None or all(one.identity != identity for one in self._open())
+            self._reserves(outcome, before)
+
+    @rule(agent=agents, tab=tabs)
+    def reserves_a_tab(self, agent: str, tab: str) -> None:
+        before = self._client(agent)
+        window_id = WindowId(tab.replace("T", "W"))
+        outcome = self.do(self.registry.reserve_tab(ClientId(agent), window_id, now=at(self.now)))
+        if not isinstance(outcome, Denial):
+            self._reserves(outcome, before)
 
     @precondition(lambda self: self.reserved)
     @rule(data=st.data())
     def gives_back(self, data: st.DataObject) -> None:
-        one = data.draw(st.sampled_from(self.reserved))
-        self.reserved.remove(one)
-        agent, epoch, identity = one
-        self.do(self.registry.cancel_window(ClientId(agent), epoch=epoch, identity=identity))
+        one = data.draw(st.sampled_from(self._open()))
+        self.do(self.registry.cancel(one))
+        self._close(one)
 
-    @precondition(lambda self: self.reserved)
-    @rule(data=st.data(), tab=tabs)
-    def settles(self, data: st.DataObject, tab: str) -> None:
-        one = data.draw(st.sampled_from(self.reserved))
-        agent, epoch, identity = one
-        outcome = self.do(
-            self.registry.settle_window(
-                request(identity=identity),
-                ClientId(agent),
+    def _settles(self, one: Reservation, tab: str) -> Assignment | Denial:
+        return self.do(
+            self.registry.settle(
+                request(identity=one.identity),
+                one,
                 ContextId(tab),
-                epoch=epoch,
-                identity=identity,
                 now=at(self.now),
                 timeout_s=TIMEOUT_S,
             )
         )
+
+    @precondition(lambda self: self.reserved)
+    @rule(data=st.data(), tab=tabs)
+    def settles(self, data: st.DataObject, tab: str) -> None:
+        one = data.draw(st.sampled_from(self._open()))
+        outcome = self._settles(one, tab)
+        assert outcome is not Denial.GONE
         if isinstance(outcome, Assignment):
-            self.reserved.remove(one)
+            assert outcome.reservation_id == one.reservation_id
+            self._close(one)
             self._holds(outcome)
+
+    @precondition(lambda self: self.closed)
+    @rule(data=st.data(), tab=tabs)
+    def what_was_settled_or_given_back_is_named_again(self, data: st.DataObject, tab: str) -> None:
+        one = data.draw(st.sampled_from(self.closed[-5:]))
+        self.do(self.registry.cancel(one))
+        made_of_it = self.held.get((one.site.client_id, tab))
+        if made_of_it is not None and made_of_it.reservation_id != one.reservation_id:
+            made_of_it = None
+        assert self._settles(one, tab) == (made_of_it or Denial.GONE)
 
     @precondition(lambda self: self.held)
     @rule(data=st.data(), renew=st.booleans())
@@ -266,6 +327,7 @@ class Pool(Machine):
         ended = self.do(self.registry.release_expired(now=at(self.now)))
         assert {(one.client_id, one.context_id) for one in ended} == over
         self._end(*ended)
+        self._close(*[one for one, until in self.reserved.values() if until <= at(self.now)])
 
     @rule(agent=agents)
     def hangs_up(self, agent: str) -> None:
@@ -282,7 +344,7 @@ class Pool(Machine):
         ended = self.do(self.registry.remove(known.client_id, epoch=known.epoch))
         assert {one.token for one in ended} == {one.token for one in self._all_of(agent)}
         self._end(*ended)
-        self.reserved = [one for one in self.reserved if one[0] != agent]
+        self._close(*(one for one in self._open() if one.site.client_id == agent))
 
     @invariant()
     def it_holds_what_the_model_holds_and_never_more_than_there_is_room_for(self) -> None:
@@ -293,8 +355,14 @@ class Pool(Machine):
         for client in snapshot.clients:
             assert client.used_slots() <= (client.capacity.max_concurrency or 0)
             assert set(client.assignments) <= set(client.contexts)
-            waiting = [one for one in self.reserved if one[0] == client.client_id]
-            assert client.opening_windows == len(waiting)
+            opening = [one for one in self._open() if one.site.client_id == client.client_id]
+            windows = [one for one in opening if one.site.need is Need.WINDOW]
+            tabs = Counter(one.site.window for one in opening if one.site.need is Need.TAB)
+            identities = Counter(one.identity for one in windows if one.identity is not None)
+            assert client.used_slots() == len(client.assignments) + len(opening)
+            assert client.opening_windows == len(windows)
+            assert dict(client.opening_tabs) == tabs
+            assert dict(client.opening_identities) == identities
             for context_id, one in client.assignments.items():
                 assert one.epoch == client.epoch
                 there[client.client_id, context_id] = one

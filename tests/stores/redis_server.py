@@ -28,6 +28,13 @@ def executable() -> str:
 @contextlib.contextmanager
 def running(folder: Path, *settings: str) -> Iterator[str]:
     """Run a server while in the context; give its URL."""
+    with process(folder, *settings) as (url, _):
+        yield url
+
+
+@contextlib.contextmanager
+def process(folder: Path, *settings: str) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
+    """Run a server while in the context; give its URL and what it runs as."""
     socket = folder / "redis.sock"
     command = [executable(), "--port", "0", "--unixsocket", str(socket), "--dir", str(folder)]
     command += ["--save", "", "--appendonly", "no", *settings]
@@ -37,7 +44,7 @@ def running(folder: Path, *settings: str) -> Iterator[str]:
             lines = list(_until_ready(server.stdout))
             assert lines[-1:], "the server did not start"
             assert b"eady to accept connections" in lines[-1], lines
-            yield f"unix://{socket}"
+            yield f"unix://{socket}", server
         finally:
             server.kill()
 

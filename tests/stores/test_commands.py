@@ -208,3 +208,26 @@ async def test_delivery_is_counted_by_agent(new_log: NewLog) -> None:
     assert (counted.admitted, counted.in_flight, counted.unacknowledged) == (1, 2, 1)
     assert counted.oldest_at == at(1)
     assert counted.failures == {"busy": 2, "client_absent": 1}
+
+
+async def test_a_namespace_can_be_forgotten_and_that_is_known_too(new_log: NewLog) -> None:
+    log = await new_log(Retention(keep=1))
+    for command_id in ("old", "c"):
+        await log.admit(admitted(command_id))
+    await log.admit(admitted(namespace=OTHER))
+    await log.mark(NS, "c", mark(S.SEND_ATTEMPTED))
+    await log.mark(NS, "c", mark(S.RESULT, payload=Payload(text="{}", size=2)))
+    await log.forget(NS, now=at(5))
+    for command_id in ("old", "c"):
+        assert await log.find(NS, command_id, now=at(6)) == Forgotten(expired=False, since=at(5))
+    assert await log.deliveries(NS, now=at(6), failed_since=T0) == {}
+    assert isinstance(await log.find(OTHER, "c", now=at(6)), CommandEvidence)
+    # As though it had never been: the id may be used again, and nothing of before comes with it.
+    assert await log.admit(admitted(now=at(7)))
+    assert await found(log) == admitted(now=at(7))
+
+
+async def test_to_forget_what_was_never_known_is_no_error(new_log: NewLog) -> None:
+    log = await new_log(Retention())
+    await log.forget(NS, now=at(5))
+    assert await log.deliveries(NS, now=at(6), failed_since=T0) == {}

@@ -55,12 +55,15 @@ class Coordinator:
     def orders(self) -> list[str]:
         return [one.command_id for one in self.sent if isinstance(one, wire.Command)]
 
-    async def sends(self, command_id: str = "c", *, outlives_link: bool = False) -> SentCommand:
+    async def sends(
+        self, command_id: str = "c", *, outlives_link: bool = False, here: bool = False
+    ) -> SentCommand:
         return await self.node.send(
             A,
             command(command_id, wire.Probe()),
             outlives_link=outlives_link,
             admission=Admission(namespace=NS),
+            here=here,
         )
 
     async def evidence(self, command_id: str = "c") -> CommandEvidence:
@@ -114,6 +117,31 @@ async def handle(registry: RedisRegistry, node: AppNode) -> ContextHandle:
 
 
 # One process, several coordinators
+
+
+async def test_what_is_to_be_sent_from_here_is_sent_from_nowhere_else(
+    registry: RedisRegistry,
+) -> None:
+    async with coordinators(registry, "one", "two") as (one, two):
+        await two.has()
+        with pytest.raises(ClientAbsentError):
+            await one.sends(here=True)
+        assert two.orders == []
+        assert (await one.evidence()).state is CommandState.WITHDRAWN
+
+
+async def test_nor_is_it_answered_from_elsewhere(registry: RedisRegistry) -> None:
+    async with coordinators(registry, "one", "two") as (one, two):
+        await one.has("link-1")
+        mine = await one.sends("mine", outlives_link=True, here=True)
+        other = await one.sends("other", outlives_link=True)
+        await two.has("link-2")
+        for sent in (mine, other):  # in this order, so that the first has been read with the second
+            result = wire.Result(command_id=sent.command_id, outcome="succeeded")
+            assert not await two.node.answered(A, result)
+        await asyncio.wait_for(other.answer, 10)
+        assert not mine.answer.done()
+        one.node.forget(mine)
 
 
 async def test_an_agent_linked_elsewhere_is_commanded_and_answers_with_the_same_evidence(

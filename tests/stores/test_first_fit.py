@@ -109,11 +109,19 @@ async def test_who_takes_nothing_is_passed_over_until_that_has_changed(registry:
     assert await taken(registry, 3 * WINDOW_S) == "a/T1"
 
 
+async def test_who_is_linked_elsewhere_is_passed_over(registry: Any) -> None:
+    await agent(registry, "a", "T1")
+    client = await registered(registry, hello(link="two/2", capacity=ROOM), epoch="a")
+    assert client.epoch == 1
+    assert await taken(registry, through="one") is None
+    assert await taken(registry, through="two") == "a/T1"
+
+
 async def test_a_slot_is_at_hand_again_once_it_is_given_back(registry: Any) -> None:
     await agent(registry, "a", "T1", "T2", capacity=replace(ROOM, max_concurrency=1))
-    epoch = await registry.reserve_window(A, identity=None, now=T0)
+    one = await registry.reserve_window(A, identity=None, now=T0)
     assert await taken(registry) is None
-    await registry.cancel_window(A, epoch=epoch, identity=None)
+    await registry.cancel(one)
     held = await registry.assign_first(request(), now=T0, timeout_s=TIMEOUT_S)
     assert held is not None
     assert await taken(registry) is None

@@ -14,7 +14,9 @@ from tests.stores.ledger_rows import (
     T0,
     TOKEN,
     accepted,
+    artifact,
     at,
+    effect,
     finish,
     items,
     new_job,
@@ -464,3 +466,34 @@ class TestTokens:
         with pytest.raises(NotFoundError):
             await ledger.revoke_token("t2", now=T0)
         assert await ledger.token("sha-t1") is not None
+
+
+class TestForgetting:
+    async def test_jobs_that_have_ended_are_forgotten_with_all_there_is_of_them(
+        self, ledger: Ledger
+    ) -> None:
+        await running(ledger)
+        await ledger.record(
+            "a1", TOKEN, [items(1, 2), said(2, "effect_begun", effect_begun=effect())], now=T0
+        )
+        await ledger.add_artifact(artifact(), TOKEN)
+        await ledger.finish(finish(), now=at(1))
+        assert await ledger.forget_jobs(NS) == 1
+        with pytest.raises(NotFoundError):
+            await ledger.job(NS, "j1")
+        with pytest.raises(NotFoundError):
+            await ledger.attempt("a1")
+        assert await ledger.events("j1", after=0) == []
+        assert await ledger.effects("j1") == []
+        assert await ledger.artifacts("j1") == []
+        assert await ledger.forget_jobs(NS) == 0
+        # The key is free again.
+        await accepted(ledger)
+
+    async def test_what_has_not_ended_and_what_is_of_others_stays(self, ledger: Ledger) -> None:
+        await running(ledger)
+        await accepted(ledger, "j2", namespace=OTHER)
+        await ledger.request_cancel(OTHER, "j2", now=T0)
+        assert await ledger.forget_jobs(NS) == 0
+        assert (await ledger.job(NS, "j1")).state is JobState.RUNNING
+        assert (await ledger.job(OTHER, "j2")).state is JobState.CANCELLED

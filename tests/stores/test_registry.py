@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from farm.core import decide
 from farm.core.model import (
     Assignment,
     Capacity,
@@ -25,7 +24,7 @@ from farm.core.model import (
     WindowId,
 )
 from farm.core.placement import BrowserPlacement, Mode
-from farm.core.reservation import Denial
+from farm.core.reservation import Denial, Reservation
 from farm.stores.ports.registries import Registry
 from tests.stores.pool import (
     LINK,
@@ -42,6 +41,8 @@ from tests.stores.pool import (
     registered,
     reported,
     request,
+    tab,
+    window,
 )
 
 T1 = ContextId("T1")
@@ -257,6 +258,20 @@ CLIENTS: dict[str, tuple[dict[str, Any], Denial]] = {
     "of no announced capacity": ({"capacity": Capacity()}, Denial.NOT_READY),
     "of no capacity": ({"capacity": Capacity(max_concurrency=0)}, Denial.FULL),
 }
+
+
+@pytest.mark.parametrize("through", ["one", "one/", "", "one/tw"])
+async def test_a_context_of_an_agent_that_is_linked_elsewhere_is_not_assigned(
+    registry: Registry, through: str
+) -> None:
+    agent = await registered(registry, hello(link="one.b/2"))
+    await reported(registry, "T1", client=agent, link=LinkId("one.b/2"))
+    elsewhere = request(through=through)
+    assert await registry.assign(elsewhere, A, T1, now=T0, timeout_s=1) is Denial.NOT_READY
+    here = request(through="one.b")
+    assert isinstance(await registry.assign(here, A, T1, now=T0, timeout_s=1), Assignment)
+
+
 METADATA = {"n": 1, "nested": {"b": 2, "a": [1, 2]}, "none": None, "": "\ud83d/\0"}
 
 
@@ -309,7 +324,7 @@ async def test_a_context_of_an_agent_that_takes_nothing_is_not_assigned(
 async def test_an_agent_is_present_up_to_the_end_of_its_window(registry: Registry) -> None:
     await reported(registry, "T1", client=await registered(registry))
     assert isinstance(await registry.assign(request(), A, T1, now=at(10), timeout_s=1), Assignment)
-    assert isinstance(await registry.reserve_window(A, identity=None, now=at(10)), int)
+    assert isinstance(await registry.reserve_window(A, identity=None, now=at(10)), Reservation)
 
 
 async def test_what_an_agent_said_is_what_is_read(registry: Registry) -> None:
@@ -336,143 +351,6 @@ async def test_what_an_agent_said_is_what_is_read(registry: Registry) -> None:
         seen_at=at(0.1),
         windows={W1: windows[0]},
         contexts={T1: context},
-    )
-
-
-# Reservations, promise 5
-
-
-async def test_a_reservation_takes_a_slot_and_a_window_and_gives_them_back(
-    registry: Registry,
-) -> None:
-    client = await registered(registry)
-    assert await registry.reserve_window(A, identity=None, now=T0) == client.epoch
-    assert await registry.reserve_window(A, identity=None, now=T0) == client.epoch
-    assert await registry.reserve_window(A, identity=None, now=T0) is Denial.FULL
-    await registry.cancel_window(A, epoch=client.epoch, identity=None)
-    assert (await only(registry)).used_slots() == 1
-    assert await registry.reserve_window(A, identity=None, now=T0) == client.epoch
-
-
-async def test_windows_that_are_open_count(registry: Registry) -> None:
-    client = await registered(registry)
-    await reported(registry, "T1", "T2", "T3", "T4", client=client)
-    assert await registry.reserve_window(A, identity=None, now=T0) is Denial.FULL
-
-
-async def test_tabs_that_are_open_or_being_opened_count(registry: Registry) -> None:
-    client = await registered(registry)
-    await reported(registry, "T1", client=client, identity="shop")
-    assert await registry.reserve_tab(A, W1, now=T0) == client.epoch
-    assert await registry.reserve_tab(A, W1, now=T0) is Denial.FULL
-    await registry.cancel_tab(A, W1, epoch=client.epoch)
-    assert await registry.reserve_tab(A, W1, now=T0) == client.epoch
-    assert await registry.reserve_tab(A, WindowId("W9"), now=T0) is Denial.GONE
-
-
-@pytest.mark.parametrize("kind", ["window", "tab"])
-async def test_nothing_is_reserved_on_an_agent_that_takes_nothing(
-    registry: Registry, kind: str
-) -> None:
-    async def reserve(client_id: ClientId = A, *, now: float = 0) -> int | Denial:
-        if kind == "tab":
-            return await registry.reserve_tab(client_id, W1, now=at(now))
-        return await registry.reserve_window(client_id, identity=None, now=at(now))
-
-    assert await reserve(ClientId("nobody")) is Denial.GONE
-    capacity = Capacity(max_concurrency=1, max_windows=3, max_tabs_per_window=3)
-    client = await registered(registry, hello(capacity=capacity))
-    await reported(registry, "T1", client=client)
-    assert await reserve(now=WINDOW_S + 0.1) is Denial.NOT_READY
-    assert await reserve(now=WINDOW_S) == client.epoch
-    assert await reserve() is Denial.FULL
-    await registered(registry, hello(capacity=Capacity(), link="link-2"))
-    assert await reserve() is Denial.FULL
-    await registry.unlink(A, LinkId("link-2"), now=T0)
-    assert await reserve() is Denial.NOT_READY
-    await registered(registry, hello(link="link-3", draining=True))
-    assert await reserve() is Denial.NOT_READY
-
-
-async def test_an_identity_gets_one_window_among_all_agents(registry: Registry) -> None:
-    client = await registered(registry)
-    await registered(registry, hello("b"), epoch="browser-b")
-    b = ClientId("b")
-    assert await registry.reserve_window(A, identity="shop", now=T0) == client.epoch
-    assert await registry.reserve_window(b, identity="shop", now=T0) is Denial.TAKEN
-    await reported(registry, "T1", client=client, identity="shop")
-    await registry.cancel_window(A, epoch=client.epoch, identity="shop")
-    assert await registry.reserve_window(b, identity="shop", now=T0) is Denial.TAKEN
-    await reported(registry, client=client, number=2)
-    assert not isinstance(await registry.reserve_window(b, identity="shop", now=T0), Denial)
-
-
-async def test_a_reservation_becomes_the_assignment_of_its_tab(registry: Registry) -> None:
-    client = await registered(registry)
-    await registry.reserve_window(A, identity=None, now=T0)
-    assert await _settle(registry, client) is Denial.NOT_READY
-    assert (await only(registry)).used_slots() == 1
-    await reported(registry, "T1", client=client)
-    held = await _settle(registry, client)
-    assert isinstance(held, Assignment)
-    now = await only(registry)
-    assert (now.used_slots(), now.opening_windows) == (1, 0)
-
-
-async def test_a_reservation_settles_when_every_other_slot_is_taken(registry: Registry) -> None:
-    client = await registered(registry)
-    await reported(registry, "T2", client=client)
-    await assigned(registry, "T2")
-    await registry.reserve_window(A, identity=None, now=T0)
-    await reported(registry, "T1", "T2", client=client, number=2)
-    assert isinstance(await _settle(registry, client), Assignment)
-    assert (await only(registry)).used_slots() == 2
-
-
-async def test_a_tab_settles_in_its_window(registry: Registry) -> None:
-    client = await registered(registry)
-    await reported(registry, "T1", client=client, identity="shop")
-    await registry.reserve_tab(A, W1, now=T0)
-    both = ("T1", in_window("T2", window_id=W1))
-    await reported(registry, *both, client=client, number=2, identity="shop")
-    held = await registry.settle_tab(
-        request(identity="shop"),
-        A,
-        W1,
-        ContextId("T2"),
-        epoch=client.epoch,
-        now=T0,
-        timeout_s=1,
-    )
-    assert isinstance(held, Assignment)
-    now = await only(registry)
-    assert (now.used_slots(), dict(now.opening_tabs)) == (1, {})
-    assert decide.tabs_in(now, W1) == 2
-
-
-async def test_a_reservation_ends_with_its_epoch(registry: Registry) -> None:
-    client = await registered(registry)
-    await registry.reserve_window(A, identity="shop", now=T0)
-    later = await registered(registry, hello(link="link-2"), epoch="browser-2")
-    await registry.reserve_window(A, identity="shop", now=T0)
-    await registry.cancel_window(A, epoch=client.epoch, identity="shop")
-    assert (await only(registry)).opening_windows == 1
-    await reported(registry, "T1", client=later, link=LinkId("link-2"))
-    assert await _settle(registry, client) is Denial.GONE
-
-
-async def test_giving_back_twice_gives_back_once(registry: Registry) -> None:
-    client = await registered(registry)
-    await registry.reserve_window(A, identity=None, now=T0)
-    for _ in range(3):
-        await registry.cancel_window(A, epoch=client.epoch, identity=None)
-        await registry.cancel_tab(A, W1, epoch=client.epoch)
-    assert (await only(registry)).used_slots() == 0
-
-
-async def _settle(registry: Registry, client: Client) -> Assignment | Denial:
-    return await registry.settle_window(
-        request(), A, T1, epoch=client.epoch, identity=None, now=T0, timeout_s=1
     )
 
 
@@ -610,10 +488,9 @@ async def test_what_gives_room_back_wakes_and_what_takes_it_does_not(registry: R
     between = registry.generation()
     held = await assigned(registry)
     await registry.renew(A, T1, held.token, now=T0, timeout_s=9)
-    epoch = await registry.reserve_window(A, identity=None, now=T0)
-    assert isinstance(epoch, int)
+    one = await window(registry)
     assert registry.generation() == between
-    await registry.cancel_window(A, epoch=epoch, identity=None)
+    await registry.cancel(one)
     assert registry.generation() > between
     between = registry.generation()
     await registry.release(A, T1, held.token)
@@ -684,9 +561,9 @@ async def test_a_tab_that_is_being_opened_keeps_out_who_wants_its_window_alone(
     client = await registered(registry, hello(capacity=ROOMY))
     await reported(registry, "T1", client=client, identity=SHOP)
     strict = request(identity=SHOP, placement=ALONE)
-    assert not isinstance(await registry.reserve_tab(A, W1, now=T0), Denial)
+    one = await tab(registry)
     assert await registry.assign(strict, A, T1, now=T0, timeout_s=TIMEOUT_S) is Denial.TAKEN
-    await registry.cancel_tab(A, W1, epoch=client.epoch)
+    await registry.cancel(one)
     assert isinstance(await registry.assign(strict, A, T1, now=T0, timeout_s=TIMEOUT_S), Assignment)
 
 
@@ -695,16 +572,13 @@ async def test_the_tab_reserved_for_who_wants_the_window_alone_is_no_company(
 ) -> None:
     client = await registered(registry, hello(capacity=ROOMY))
     await reported(registry, "T1", client=client, identity=SHOP)
-    epoch = await registry.reserve_tab(A, W1, now=T0)
-    assert not isinstance(epoch, Denial)
+    one = await tab(registry)
     both = in_one_window("T1", "T2")
     await reported(registry, *both, client=client, identity=SHOP, number=2)
-    settled = await registry.settle_tab(
+    settled = await registry.settle(
         request(identity=SHOP, placement=ALONE),
-        A,
-        W1,
+        one,
         ContextId("T2"),
-        epoch=epoch,
         now=T0,
         timeout_s=TIMEOUT_S,
     )

@@ -14,7 +14,7 @@ from farm.core.model import (
     WindowId,
 )
 from farm.core.placement import BrowserPlacement, Mode
-from farm.core.reservation import Denial
+from farm.core.reservation import Denial, Reservation
 from farm.stores.ports.registries import ClientRelease, FirstFit, PlacedReservations, TurnKeeper
 from tests.stores.pool import (
     LINK,
@@ -121,11 +121,12 @@ async def test_a_tab_that_is_being_opened_keeps_out_who_wants_its_window_alone(
         request(identity="default/shop", placement=alone),
     )
     w1 = WindowId("W1")
-    assert not isinstance(await registry.reserve_tab_for(plain, A, w1, now=T0), Denial)
+    one = await registry.reserve_tab_for(plain, A, w1, now=T0)
+    assert isinstance(one, Reservation)
     assert await registry.reserve_tab_for(strict, A, w1, now=T0) is Denial.TAKEN
     how: dict[str, Any] = {"now": T0, "timeout_s": TIMEOUT_S}
     assert await registry.assign(strict, A, ContextId("T1"), **how) is Denial.TAKEN
-    await registry.cancel_tab(A, w1, epoch=client.epoch)
+    await registry.cancel(one)
     assert isinstance(await registry.assign(strict, A, ContextId("T1"), **how), Assignment)
 
 
@@ -140,35 +141,38 @@ async def test_a_request_opens_no_more_tabs_than_it_asks_for(registry: Any) -> N
 
 async def test_flows_are_reserved_within_their_limit_and_given_back(registry: Any) -> None:
     client = await registered(registry, hello(client_type=ClientType.CONSOLE, capacity=ROOM))
-    epochs = [await registry.reserve_flow(A, now=T0) for _ in range(3)]
-    assert epochs == [client.epoch, client.epoch, Denial.FULL]
+    first, second, third = [await registry.reserve_flow(A, now=T0) for _ in range(3)]
+    assert (first.epoch, second.epoch, third) == (client.epoch, client.epoch, Denial.FULL)
     assert (await only(registry)).used_slots() == 2
-    await registry.cancel_flow(A, epoch=client.epoch + 1)
+    await registry.cancel(first)
+    assert isinstance(await registry.reserve_flow(A, now=T0), Reservation)
+    await registry.cancel(first)
     assert await registry.reserve_flow(A, now=T0) is Denial.FULL
-    await registry.cancel_flow(A, epoch=client.epoch)
-    assert await registry.reserve_flow(A, now=T0) == client.epoch
 
 
 async def test_no_flow_is_reserved_where_no_slot_is_free_or_nobody_is_heard(registry: Any) -> None:
     one = Capacity(max_concurrency=1, max_flows=9)
-    client = await registered(registry, hello(client_type=ClientType.CONSOLE, capacity=one))
+    await registered(registry, hello(client_type=ClientType.CONSOLE, capacity=one))
     assert await registry.reserve_flow(A, now=at(WINDOW_S + 0.1)) is Denial.NOT_READY
-    assert await registry.reserve_flow(A, now=at(WINDOW_S)) == client.epoch
+    assert isinstance(await registry.reserve_flow(A, now=at(WINDOW_S)), Reservation)
     assert await registry.reserve_flow(A, now=T0) is Denial.FULL
 
 
 async def test_a_flow_settles_once_it_is_reported_and_counts_once(registry: Any) -> None:
     client = await registered(registry, hello(client_type=ClientType.CONSOLE, capacity=ROOM))
-    epoch = await registry.reserve_flow(A, now=T0)
+    one = await registry.reserve_flow(A, now=T0)
     flow = ContextId("f1")
     asked = request(client_type=ClientType.CONSOLE)
 
     async def settle() -> Any:
-        return await registry.settle_flow(asked, A, flow, epoch=epoch, now=T0, timeout_s=TIMEOUT_S)
+        return await registry.settle(asked, one, flow, now=T0, timeout_s=TIMEOUT_S)
 
     assert await settle() is Denial.NOT_READY
     await reported(registry, Context(context_id=flow), client=client)
-    assert isinstance(await settle(), Assignment)
+    held = await settle()
+    assert isinstance(held, Assignment)
+    await registry.cancel(one)
+    assert await settle() == held
     after = await only(registry)
     assert (after.used_slots(), after.opening_flows) == (1, 0)
 

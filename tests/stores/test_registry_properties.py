@@ -22,16 +22,19 @@ from farm.core.model import (
     Namespace,
     Owner,
     Request,
+    ReservationId,
     Token,
     Window,
     WindowId,
 )
 from farm.core.placement import MUST_CREATE, BrowserPlacement, Fill, Mode
+from farm.core.reservation import Reservation
 from farm.stores.memory import MemoryRegistry
 from farm.stores.redis import RedisRegistry, connect
 from tests.stores.both import Both
 from tests.stores.conftest import shards
 from tests.stores.pool import (
+    RESERVED_S,
     WINDOW_S,
     Everything,
     at,
@@ -45,7 +48,9 @@ from tests.stores.pool_machine import Machine, Pool
 
 
 def memory() -> MemoryRegistry:
-    return MemoryRegistry(store_epoch=1, presence_window_s=WINDOW_S)
+    return MemoryRegistry(
+        store_epoch=1, presence_window_s=WINDOW_S, reservation_timeout_s=RESERVED_S
+    )
 
 
 class MemoryPool(Pool):
@@ -63,7 +68,7 @@ class SideBySide(Machine):
         other = RedisRegistry(
             self.redis,
             presence_window_s=WINDOW_S,
-            reservation_timeout_s=float("inf"),
+            reservation_timeout_s=RESERVED_S,
             shard=f"{next(shards)}",
         )
         self.do(other.open(store_epoch=1))
@@ -158,6 +163,7 @@ class Anything(SideBySide):
     def new(self) -> Everything:
         self.number = 1
         self.given: list[Assignment] = []
+        self.reserved: list[Reservation] = []
         both = super().new()
         self.do(self.begin_with_one_that_works())
         return both
@@ -166,6 +172,8 @@ class Anything(SideBySide):
         outcome = self.do(method(*args, **how))
         if isinstance(outcome, Assignment):
             self.given.append(outcome)
+        if isinstance(outcome, Reservation):
+            self.reserved.append(outcome)
         return outcome
 
     async def begin_with_one_that_works(self) -> None:
@@ -323,63 +331,43 @@ class Anything(SideBySide):
         else:
             self.ask(self.both.reserve_tab_for, request, client_id, window_id, now=at(self.now))
 
-    @rule(client_id=ids, data=st.data(), off=off, how=st.sampled_from(["make", "back", "settle"]))
-    def has_flows(self, client_id: ClientId, data: st.DataObject, off: int, how: str) -> None:
-        epoch, now = self.epoch(client_id, off), at(self.now)
-        match how:
-            case "make":
-                self.ask(self.both.reserve_flow, client_id, now=now)
-            case "back":
-                self.ask(self.both.cancel_flow, client_id, epoch=epoch)
-            case _:
-                context_id, request = self.fitting(data, client_id)
-                times = {"epoch": epoch, "now": now, "timeout_s": data.draw(timeouts)}
-                self.ask(self.both.settle_flow, request, client_id, context_id, **times)
+    @rule(client_id=ids)
+    def reserves_a_flow(self, client_id: ClientId) -> None:
+        self.ask(self.both.reserve_flow, client_id, now=at(self.now))
 
-    @rule(client_id=ids, identity=identities, off=off, back=st.booleans())
-    def reserves_a_window(
-        self, client_id: ClientId, identity: str | None, off: int, back: bool
-    ) -> None:
-        if back:
-            epoch = self.epoch(client_id, off)
-            self.ask(self.both.cancel_window, client_id, epoch=epoch, identity=identity)
-        else:
-            self.ask(self.both.reserve_window, client_id, identity=identity, now=at(self.now))
+    @rule(client_id=ids, identity=identities)
+    def reserves_a_window(self, client_id: ClientId, identity: str | None) -> None:
+        self.ask(self.both.reserve_window, client_id, identity=identity, now=at(self.now))
 
-    @rule(client_id=ids, window_id=windows, off=off, back=st.booleans())
-    def reserves_a_tab(
-        self, client_id: ClientId, window_id: WindowId, off: int, back: bool
-    ) -> None:
-        if back:
-            epoch = self.epoch(client_id, off)
-            self.ask(self.both.cancel_tab, client_id, window_id, epoch=epoch)
-        else:
-            self.ask(self.both.reserve_tab, client_id, window_id, now=at(self.now))
+    @rule(client_id=ids, window_id=windows)
+    def reserves_a_tab(self, client_id: ClientId, window_id: WindowId) -> None:
+        self.ask(self.both.reserve_tab, client_id, window_id, now=at(self.now))
 
-    @rule(
-        client_id=ids,
-        data=st.data(),
-        window_id=st.none() | windows,
-        identity=identities,
-        off=off,
-        timeout_s=timeouts,
-    )
+    @precondition(lambda self: self.reserved)
+    @rule(data=st.data(), wrong_id=seldom, wrong_client=seldom)
+    def cancels_something(self, data: st.DataObject, wrong_id: bool, wrong_client: bool) -> None:
+        self.ask(self.both.cancel, self.some_reservation(data, wrong_id, wrong_client))
+
+    @precondition(lambda self: self.reserved)
+    @rule(data=st.data(), wrong_id=seldom, wrong_client=seldom, timeout_s=timeouts)
     def settles_something(
-        self,
-        client_id: ClientId,
-        data: st.DataObject,
-        window_id: WindowId | None,
-        identity: str | None,
-        off: int,
-        timeout_s: float,
+        self, data: st.DataObject, wrong_id: bool, wrong_client: bool, timeout_s: float
     ) -> None:
-        context_id, request = self.fitting(data, client_id)
-        how = {"epoch": self.epoch(client_id, off), "now": at(self.now), "timeout_s": timeout_s}
-        if window_id is None:
-            place = (client_id, context_id)
-            self.ask(self.both.settle_window, request, *place, identity=identity, **how)
-        else:
-            self.ask(self.both.settle_tab, request, client_id, window_id, context_id, **how)
+        reservation = self.some_reservation(data, wrong_id, wrong_client)
+        context_id, request = self.fitting(data, reservation.site.client_id)
+        how = {"now": at(self.now), "timeout_s": timeout_s}
+        self.ask(self.both.settle, request, reservation, context_id, **how)
+
+    def some_reservation(
+        self, data: st.DataObject, wrong_id: bool, wrong_client: bool
+    ) -> Reservation:
+        """One that is open, or no more, or never was."""
+        found = data.draw(st.sampled_from(self.reserved[-4:]))
+        if wrong_id:
+            found = replace(found, reservation_id=ReservationId("nobody's"))
+        if wrong_client:
+            found = replace(found, site=replace(found.site, client_id=data.draw(ids)))
+        return found
 
     @rule(seconds=st.sampled_from([0.1, 2.3, WINDOW_S]))
     def waits(self, seconds: float) -> None:

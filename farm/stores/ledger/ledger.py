@@ -7,7 +7,17 @@ from sqlalchemy import Connection, update
 
 from farm.core.job_states import JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
-from farm.stores.ledger import attempts, evidence, files, history, items, jobs, schema, tokens
+from farm.stores.ledger import (
+    attempts,
+    evidence,
+    files,
+    forgetting,
+    history,
+    items,
+    jobs,
+    schema,
+    tokens,
+)
 from farm.stores.records import (
     Artifact,
     Attempt,
@@ -192,6 +202,10 @@ class SqlLedger:
     ) -> Job:
         """Decide an uncertain job."""
         return await self._db.write(lambda db: jobs.resolve(db, namespace, job_id, to, now))
+
+    async def forget_jobs(self, namespace: Namespace) -> int:
+        """Delete the jobs that have ended."""
+        return await self._db.write(lambda db: forgetting.forget_jobs(db, namespace))
 
     async def events(self, job_id: str, *, after: int, limit: int = 1000) -> Sequence[JobEvent]:
         """Return a job's history after a number."""

@@ -4,8 +4,8 @@ No method awaits between reading and writing, so each is atomic on the event loo
 are given is frozen and does not change under them.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import inf
 
 from farm.core.model import (
     Assignment,
@@ -14,11 +14,22 @@ from farm.core.model import (
     ContextId,
     Instant,
     LinkId,
+    Namespace,
     Request,
+    ReservationId,
     Token,
 )
+from farm.core.reservation import Reservation, given_back
 from farm.stores.memory.ready import Ready
 from farm.stores.memory.wakes import MemoryWakes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """A reservation that is open."""
+
+    reservation: Reservation
+    expires_at: float
 
 
 class MemoryClients(MemoryWakes):
@@ -27,12 +38,22 @@ class MemoryClients(MemoryWakes):
     Args:
         store_epoch: The number of this life of the store; tokens of a later life are greater.
         presence_window_s: An agent not heard of for longer is not present.
+        reservation_timeout_s: For how long a context being created is believed in; then
+            `release_expired` gives its room back. By default for ever: who has reserved here
+            does not die and leave that behind.
     """
 
-    def __init__(self, *, store_epoch: int, presence_window_s: float) -> None:
+    def __init__(
+        self,
+        *,
+        store_epoch: int,
+        presence_window_s: float,
+        reservation_timeout_s: float = inf,
+    ) -> None:
         super().__init__()
         self._store_epoch = store_epoch
         self._window_s = presence_window_s
+        self._reservation_timeout_s = reservation_timeout_s
         self._clients: dict[ClientId, Client] = {}
         """In order of client_id, so that a snapshot need not sort them."""
         self._reports: dict[ClientId, int] = {}
@@ -40,6 +61,12 @@ class MemoryClients(MemoryWakes):
         self._ready = Ready()
         self._last_links: dict[ClientId, LinkId] = {}
         """The current link of each client, or the last it had."""
+        self._epoch_names: dict[ClientId, str] = {}
+        self._last_epochs: dict[ClientId, int] = {}
+        self._turns: dict[Namespace, int] = {}
+        self._opening: dict[ClientId, dict[ReservationId, Open]] = {}
+        """The reservations that are open; each is counted in its client."""
+        self._reserved = 0
 
     def _hold(
         self,
@@ -49,6 +76,7 @@ class MemoryClients(MemoryWakes):
         *,
         now: Instant,
         timeout_s: float,
+        reservation_id: ReservationId | None = None,
     ) -> Assignment:
         """Assign a context. Taking wakes nobody: who waits, waits for what is given back."""
         assignment = Assignment(
@@ -62,6 +90,7 @@ class MemoryClients(MemoryWakes):
             renewed_at=now,
             expires_at=Instant(now + timeout_s),
             dedicated=request.dedicated,
+            reservation_id=reservation_id,
         )
         held = replace(client, assignments={**client.assignments, context_id: assignment})
         self._clients[client.client_id] = held
@@ -80,10 +109,23 @@ class MemoryClients(MemoryWakes):
         self._tokens[client_id] = replace(last, counter=last.counter + 1)
         return self._tokens[client_id]
 
-    def _update(self, client_id: ClientId, epoch: int, change: Callable[[Client], Client]) -> None:
+    def _without(self, client: Client, reservation_id: ReservationId) -> Client | None:
+        """Return the client with a reservation given back; None if that is not open."""
+        one = self._opening.get(client.client_id, {}).get(reservation_id)
+        return None if one is None else given_back(client, one.reservation)
+
+    def _give_back(self, client_id: ClientId, reservation_id: ReservationId) -> None:
+        """Give a reservation back, and wake who waits; nothing if it is not open."""
         client = self._clients.get(client_id)
-        if client is not None and client.epoch == epoch:
-            self._put(change(client))
+        without = None if client is None else self._without(client, reservation_id)
+        if without is not None:
+            del self._opening[client_id][reservation_id]
+            self._put(without)
+
+    def _give_back_expired(self, now: Instant) -> None:
+        for client_id, opening in self._opening.items():
+            for over in [key for key, one in opening.items() if one.expires_at <= now]:
+                self._give_back(client_id, over)
 
     def _put(self, client: Client) -> None:
         """Keep what has become of a client that is known, and wake who waits."""

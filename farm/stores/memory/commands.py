@@ -93,3 +93,8 @@ class MemoryCommandLog:
         return deliveries(
             (one for one in records if not self._is_over(one, now)), failed_since=failed_since
         )
+
+    async def forget(self, namespace: Namespace, *, now: Instant) -> None:
+        """See `CommandLog.forget`."""
+        if namespace in self._namespaces:
+            self._namespaces[namespace] = _Kept(now)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from farm.core.eligibility import is_present
 from farm.core.model import Assignment, Client, ClientId, Instant, LinkId, Token
 from farm.core.reservation import Denial
 from farm.stores.memory.clients import MemoryClients
@@ -9,11 +10,6 @@ from farm.stores.memory.clients import MemoryClients
 
 class MemoryConnections(MemoryClients):
     """The `ConnectionRegistry` port."""
-
-    def __init__(self, *, store_epoch: int, presence_window_s: float) -> None:
-        super().__init__(store_epoch=store_epoch, presence_window_s=presence_window_s)
-        self._epoch_names: dict[ClientId, str] = {}
-        self._last_epochs: dict[ClientId, int] = {}
 
     async def register(
         self, client: Client, *, epoch_name: str, highest_token: Token | None, now: Instant
@@ -35,6 +31,7 @@ class MemoryConnections(MemoryClients):
                 seen_at=now,
             )
         else:
+            self._opening.pop(client.client_id, None)
             kept = replace(client, epoch=self._next_epoch(client.client_id), seen_at=now)
             self._epoch_names[client.client_id] = epoch_name
         if client.link is not None:
@@ -47,7 +44,7 @@ class MemoryConnections(MemoryClients):
     def _is_held_by_another(self, known: Client, client: Client, now: Instant) -> bool:
         if known.instance == client.instance:
             return False
-        present = known.link is not None and now - known.seen_at <= self._window_s
+        present = is_present(known, now=now, window_s=self._window_s)
         # One that is away may still be running what it holds, until it is removed as gone.
         return present or bool(known.assignments)
 
@@ -60,7 +57,7 @@ class MemoryConnections(MemoryClients):
         client = self._clients.get(client_id)
         if client is None or client.link != link:
             return False
-        was_present = now - client.seen_at <= self._window_s
+        was_present = is_present(client, now=now, window_s=self._window_s)
         self._clients[client_id] = replace(client, seen_at=now)
         if not was_present:
             self._ready.show(client)
@@ -87,6 +84,7 @@ class MemoryConnections(MemoryClients):
             return ()
         del self._clients[client_id]
         del self._epoch_names[client_id]
+        self._opening.pop(client_id, None)
         self._ready.forget(client_id)
         self._last_links.pop(client_id, None)
         self.changed()

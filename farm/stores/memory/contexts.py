@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from farm.core import reservation
-from farm.core.eligibility import reject_client
+from farm.core.eligibility import is_present, reject_client
 from farm.core.model import (
     Assignment,
     Client,
@@ -27,10 +27,6 @@ from farm.stores.memory.clients import MemoryClients
 
 class MemoryContexts(MemoryClients):
     """The ports `ContextRegistry`, `FirstFit`, `ClientRelease` and `TurnKeeper`."""
-
-    def __init__(self, *, store_epoch: int, presence_window_s: float) -> None:
-        super().__init__(store_epoch=store_epoch, presence_window_s=presence_window_s)
-        self._turns: dict[Namespace, int] = {}
 
     async def snapshot(self, *, now: Instant) -> Snapshot:
         """See `ContextRegistry.snapshot`."""
@@ -95,7 +91,7 @@ class MemoryContexts(MemoryClients):
         """See `FirstFit.assign_first`."""
         for client_id in self._ready.clients(request):
             client = self._clients.get(client_id)
-            if client is None or now - client.seen_at > self._window_s:
+            if client is None or not is_present(client, now=now, window_s=self._window_s):
                 self._ready.hide(client_id)  # a heartbeat brings it back
             elif reject_client(request, client, now=now, window_s=self._window_s) is None:
                 for context_id in self._ready.contexts(request, client_id):
@@ -159,6 +155,7 @@ class MemoryContexts(MemoryClients):
 
     async def release_expired(self, *, now: Instant) -> tuple[Assignment, ...]:
         """See `ContextRegistry.release_expired`."""
+        self._give_back_expired(now)
         ended: list[Assignment] = []
         for client in list(self._clients.values()):
             over = [a for a in client.assignments.values() if a.expires_at <= now]

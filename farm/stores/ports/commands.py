@@ -52,3 +52,7 @@ class CommandLog(Protocol):
     ) -> Mapping[ClientId, ClientDelivery]:
         """Count what is retained, by agent; an agent with nothing to count may be missing."""
         ...
+
+    async def forget(self, namespace: Namespace, *, now: Instant) -> None:
+        """Let go of all that is known of a namespace's commands, their ids included."""
+        ...

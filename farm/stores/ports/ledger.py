@@ -155,6 +155,13 @@ class Ledger(Protocol):
         """
         ...
 
+    async def forget_jobs(self, namespace: Namespace) -> int:
+        """Delete a namespace's jobs that have ended, with their history; return how many.
+
+        The bytes of their files stay in the artifact store.
+        """
+        ...
+
     async def events(self, job_id: str, *, after: int, limit: int = 1000) -> Sequence[JobEvent]:
         """Return a job's history after number `after`."""
         ...

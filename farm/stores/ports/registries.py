@@ -18,7 +18,7 @@ from farm.core.model import (
     Window,
     WindowId,
 )
-from farm.core.reservation import Denial
+from farm.core.reservation import Denial, Reservation
 
 
 class ConnectionRegistry(Protocol):
@@ -189,74 +189,64 @@ class TurnKeeper(Protocol):
         ...
 
 
-class BrowserWindowRegistry(Protocol):
-    """Windows being created, counted against the negotiated capacity."""
+class Reservations(Protocol):
+    """What becomes of room that was reserved for a context; each may be said again."""
+
+    async def cancel(self, reservation: Reservation) -> None:
+        """Give an open reservation back. One that is open no more, or unknown, changes nothing."""
+        ...
+
+    async def settle(
+        self,
+        request: Request,
+        reservation: Reservation,
+        context_id: ContextId,
+        *,
+        now: Instant,
+        timeout_s: float,
+    ) -> Assignment | Denial:
+        """Turn an open reservation into the assignment of its context, in one step.
+
+        Said again, it returns the same assignment for as long as that holds. Denied with GONE where
+        the reservation is open no more, and with NOT_READY until the context has been reported;
+        what denies it leaves it open.
+        """
+        ...
+
+
+class BrowserWindowRegistry(Reservations, Protocol):
+    """Windows and tabs being created, counted against the negotiated capacity.
+
+    A reservation is given back by `BulkTimeout.release_expired`, too, once it is so old that
+    whoever made it must be gone.
+    """
 
     async def reserve_window(
         self, client_id: ClientId, *, identity: str | None, now: Instant
-    ) -> int | Denial:
-        """Reserve a window, its first tab and a slot; return the epoch it is for."""
+    ) -> Reservation | Denial:
+        """Reserve a window, its first tab and a slot."""
         ...
 
     async def reserve_tab(
         self, client_id: ClientId, window_id: WindowId, *, now: Instant
-    ) -> int | Denial:
-        """Reserve a tab in a window, and a slot; return the epoch it is for."""
-        ...
-
-    async def cancel_window(self, client_id: ClientId, *, epoch: int, identity: str | None) -> None:
-        """Give a reserved window back; does nothing in a later epoch."""
-        ...
-
-    async def cancel_tab(self, client_id: ClientId, window_id: WindowId, *, epoch: int) -> None:
-        """Give a reserved tab back; does nothing in a later epoch."""
-        ...
-
-    async def settle_window(
-        self,
-        request: Request,
-        client_id: ClientId,
-        context_id: ContextId,
-        *,
-        epoch: int,
-        identity: str | None,
-        now: Instant,
-        timeout_s: float,
-    ) -> Assignment | Denial:
-        """Turn a reserved window into the assignment of its first tab, in one step.
-
-        Denied with NOT_READY until the context has been reported; the reservation then stays.
-        """
-        ...
-
-    async def settle_tab(
-        self,
-        request: Request,
-        client_id: ClientId,
-        window_id: WindowId,
-        context_id: ContextId,
-        *,
-        epoch: int,
-        now: Instant,
-        timeout_s: float,
-    ) -> Assignment | Denial:
-        """The same for a reserved tab."""
+    ) -> Reservation | Denial:
+        """Reserve a tab in a window, and a slot."""
         ...
 
 
 @runtime_checkable
-class PlacedReservations(Protocol):
+class PlacedReservations(Reservations, Protocol):
     """Reservations that keep to what one request asks of windows, and those of console flows."""
 
     async def reserve_window_for(
         self, request: Request, client_id: ClientId, *, now: Instant
-    ) -> int | Denial:
+    ) -> Reservation | Denial:
         """Do as `reserve_window`, for the request's identity and within its own caps."""
         ...
 
     async def reserve_tab_for(
         self, request: Request, client_id: ClientId, window_id: WindowId, *, now: Instant
-    ) -> int | Denial:
+    ) -> Reservation | Denial:
         """Do as `reserve_tab`, within the request's own caps.
 
         Denied with TAKEN where somebody holds the window alone, or the request wants it alone and
@@ -264,25 +254,8 @@ class PlacedReservations(Protocol):
         """
         ...
 
-    async def reserve_flow(self, client_id: ClientId, *, now: Instant) -> int | Denial:
-        """Reserve a console flow and a slot; return the epoch it is for."""
-        ...
-
-    async def cancel_flow(self, client_id: ClientId, *, epoch: int) -> None:
-        """Give a reserved flow back; does nothing in a later epoch."""
-        ...
-
-    async def settle_flow(
-        self,
-        request: Request,
-        client_id: ClientId,
-        context_id: ContextId,
-        *,
-        epoch: int,
-        now: Instant,
-        timeout_s: float,
-    ) -> Assignment | Denial:
-        """Turn a reserved flow into its assignment, in one step; see `settle_window`."""
+    async def reserve_flow(self, client_id: ClientId, *, now: Instant) -> Reservation | Denial:
+        """Reserve a console flow and a slot."""
         ...
 
 

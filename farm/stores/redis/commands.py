@@ -86,6 +86,10 @@ class RedisCommandLog:
             (one for one in known if not self._is_over(one, now)), failed_since=failed_since
         )
 
+    async def forget(self, namespace: Namespace, *, now: Instant) -> None:
+        """See `CommandLog.forget`."""
+        await self._shard.run("command_forget", namespace, repr(now))
+
     def _is_over(self, evidence: CommandEvidence, now: Instant) -> bool:
         return evidence.admitted_at <= now - self.retention.keep_s
 

@@ -26,28 +26,22 @@ from farm.core.model import (
     Namespace,
     Owner,
     Request,
+    ReservationId,
     TaskId,
     Token,
     Window,
     WindowId,
+    link_of,
 )
 from farm.core.placement import ANYWHERE
 from farm.core.reservation import Denial
 
-_TAB = "tab:"
-WINDOWS = "windows"
-"""The field that counts windows being created."""
-FLOWS = "flows"
-"""The field that counts flows being created."""
+_WINDOWS, _FLOWS, _TAB = "windows", "flows", "tab:"
+"""The fields that count what is being created; that of tabs goes on with their window."""
 
 
 # Lua's decoder refuses the escape of half a surrogate pair, but passes its bytes on.
 json_text = json.JSONEncoder(ensure_ascii=False).encode
-
-
-def tab_field(window_id: WindowId) -> str:
-    """Return the field that counts tabs being created in a window."""
-    return f"{_TAB}{window_id}"
 
 
 @lru_cache(maxsize=1024)
@@ -71,6 +65,8 @@ def request_text(request: Request) -> str:
         wanted["window_id"] = placement.window_id
     if request.client_type is not None:
         wanted["client_type"] = request.client_type
+    if request.through is not None:
+        wanted["through"] = link_of(request.through, "")
     return json_text(wanted)
 
 
@@ -128,25 +124,27 @@ def token_from(text: str) -> Token:
 
 def assignment_text(assignment: Assignment) -> str:
     """Return an assignment as the scripts keep it."""
-    return json_text(
-        {
-            "namespace": assignment.namespace,
-            "client_id": assignment.client_id,
-            "epoch": str(assignment.epoch),
-            "context_id": assignment.context_id,
-            "task_id": assignment.task_id,
-            "token": token_text(assignment.token),
-            "since": repr(assignment.since),
-            "renewed_at": repr(assignment.renewed_at),
-            "expires_at": repr(assignment.expires_at),
-            "dedicated": assignment.dedicated,
-        }
-    )
+    fields: dict[str, Any] = {
+        "namespace": assignment.namespace,
+        "client_id": assignment.client_id,
+        "epoch": str(assignment.epoch),
+        "context_id": assignment.context_id,
+        "task_id": assignment.task_id,
+        "token": token_text(assignment.token),
+        "since": repr(assignment.since),
+        "renewed_at": repr(assignment.renewed_at),
+        "expires_at": repr(assignment.expires_at),
+        "dedicated": assignment.dedicated,
+    }
+    if assignment.reservation_id is not None:
+        fields["reservation_id"] = assignment.reservation_id
+    return json_text(fields)
 
 
 def assignment_from(text: str) -> Assignment:
     """Return the assignment of a text."""
     found = json.loads(text)
+    its = found.get("reservation_id")
     return Assignment(
         namespace=Namespace(found["namespace"]),
         client_id=ClientId(found["client_id"]),
@@ -158,6 +156,7 @@ def assignment_from(text: str) -> Assignment:
         renewed_at=Instant(float(found["renewed_at"])),
         expires_at=Instant(float(found["expires_at"])),
         dedicated=found["dedicated"],
+        reservation_id=None if its is None else ReservationId(its),
     )
 
 
@@ -228,8 +227,8 @@ def client_from(parts: Sequence[Any]) -> Client:
         windows={one.window_id: one for one in map(_window_from, windows)},
         contexts={one.context_id: one for one in _contexts_from(contexts, frozenset(dirty))},
         assignments={one.context_id: one for one in map(assignment_from, held)},
-        opening_windows=counts.pop(WINDOWS, 0),
-        opening_flows=counts.pop(FLOWS, 0),
+        opening_windows=counts.pop(_WINDOWS, 0),
+        opening_flows=counts.pop(_FLOWS, 0),
         opening_tabs={WindowId(field.removeprefix(_TAB)): n for field, n in counts.items()},
         opening_identities={identity: int(count) for identity, count in pairs(identities)},
     )

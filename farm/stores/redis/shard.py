@@ -61,7 +61,7 @@ class RedisShard(RedisWakes):
 
         Args:
             store_epoch: The one to give a Redis that has none; must be greater than any before,
-                as the number of starts that `Ledger.open` returns is. Tokens begin with it.
+                as the time is, in whatever unit. Tokens begin with it.
 
         Raises:
             ConflictError: If the settings are refused.

@@ -1,7 +1,21 @@
 """Windows, tabs and flows being created."""
 
-from farm.core.model import Assignment, ClientId, ContextId, Instant, Request, WindowId
-from farm.core.reservation import Denial
+from asyncio import CancelledError
+from contextlib import suppress
+from secrets import token_hex
+
+from farm.core.model import (
+    Assignment,
+    ClientId,
+    ContextId,
+    Instant,
+    Request,
+    ReservationId,
+    WindowId,
+)
+from farm.core.reservation import Denial, Reservation
+from farm.core.sites import Need, Site
+from farm.errors import StoreUnavailableError
 from farm.stores.redis import records
 from farm.stores.redis.shard import RedisShard
 
@@ -11,129 +25,90 @@ class RedisWindows(RedisShard):
 
     async def reserve_window(
         self, client_id: ClientId, *, identity: str | None, now: Instant
-    ) -> int | Denial:
+    ) -> Reservation | Denial:
         """See `BrowserWindowRegistry.reserve_window`."""
-        return await self._reserve("window", client_id, now, "", *_given(identity))
+        site = Site(client_id=client_id, need=Need.WINDOW)
+        return await self._reserve(site, now, "", identity=identity)
 
     async def reserve_window_for(
         self, request: Request, client_id: ClientId, *, now: Instant
-    ) -> int | Denial:
+    ) -> Reservation | Denial:
         """See `PlacedReservations.reserve_window_for`."""
         limit = request.placement.max_windows if request.placement else None
-        identity = _given(request.identity)
-        return await self._reserve("window", client_id, now, _or_empty(limit), *identity)
+        site = Site(client_id=client_id, need=Need.WINDOW)
+        return await self._reserve(site, now, _or_empty(limit), identity=request.identity)
 
     async def reserve_tab(
         self, client_id: ClientId, window_id: WindowId, *, now: Instant
-    ) -> int | Denial:
+    ) -> Reservation | Denial:
         """See `BrowserWindowRegistry.reserve_tab`."""
-        return await self._reserve("tab", client_id, now, window_id)
+        site = Site(client_id=client_id, need=Need.TAB, window_id=window_id)
+        return await self._reserve(site, now, window_id)
 
     async def reserve_tab_for(
         self, request: Request, client_id: ClientId, window_id: WindowId, *, now: Instant
-    ) -> int | Denial:
+    ) -> Reservation | Denial:
         """See `PlacedReservations.reserve_tab_for`."""
         limit = request.placement.max_tabs_per_window if request.placement else None
+        site = Site(client_id=client_id, need=Need.TAB, window_id=window_id)
         asked = (_or_empty(limit), records.request_text(request))
-        return await self._reserve("tab", client_id, now, window_id, *asked)
+        return await self._reserve(site, now, window_id, *asked)
 
-    async def reserve_flow(self, client_id: ClientId, *, now: Instant) -> int | Denial:
+    async def reserve_flow(self, client_id: ClientId, *, now: Instant) -> Reservation | Denial:
         """See `PlacedReservations.reserve_flow`."""
-        return await self._reserve("flow", client_id, now)
+        return await self._reserve(Site(client_id=client_id, need=Need.FLOW), now)
 
     async def _reserve(
-        self, what: str, client_id: ClientId, now: Instant, *asked: str | int
-    ) -> int | Denial:
-        outcome, *epoch = await self.run(
-            f"reserve_{what}",
-            client_id,
-            repr(now),
-            repr(self._window_s),
-            repr(now + self._reservation_timeout_s),
-            *asked,
+        self, site: Site, now: Instant, *asked: str | int, identity: str | None = None
+    ) -> Reservation | Denial:
+        reservation_id = ReservationId(token_hex(12))
+        try:
+            outcome, *epoch = await self.run(
+                f"reserve_{site.need}",
+                site.client_id,
+                repr(now),
+                repr(self._window_s),
+                repr(now + self._reservation_timeout_s),
+                reservation_id,
+                *asked,
+                *(() if identity is None else (identity,)),
+            )
+        except CancelledError:
+            # It may have been made, and nobody else knows its id.
+            with suppress(StoreUnavailableError):
+                await self.run("cancel", site.client_id, reservation_id)
+            raise
+        if outcome != "ok":
+            return Denial(outcome)
+        return Reservation(
+            reservation_id=reservation_id, site=site, epoch=int(epoch[0]), identity=identity
         )
-        return int(epoch[0]) if outcome == "ok" else Denial(outcome)
 
-    async def cancel_window(self, client_id: ClientId, *, epoch: int, identity: str | None) -> None:
-        """See `BrowserWindowRegistry.cancel_window`."""
-        await self.run("cancel", client_id, epoch, records.WINDOWS, *_given(identity))
+    async def cancel(self, reservation: Reservation) -> None:
+        """See `Reservations.cancel`."""
+        await self.run("cancel", reservation.site.client_id, reservation.reservation_id)
 
-    async def cancel_tab(self, client_id: ClientId, window_id: WindowId, *, epoch: int) -> None:
-        """See `BrowserWindowRegistry.cancel_tab`."""
-        await self.run("cancel", client_id, epoch, records.tab_field(window_id))
-
-    async def cancel_flow(self, client_id: ClientId, *, epoch: int) -> None:
-        """See `PlacedReservations.cancel_flow`."""
-        await self.run("cancel", client_id, epoch, records.FLOWS)
-
-    async def settle_window(
+    async def settle(
         self,
         request: Request,
-        client_id: ClientId,
+        reservation: Reservation,
         context_id: ContextId,
         *,
-        epoch: int,
-        identity: str | None,
         now: Instant,
         timeout_s: float,
     ) -> Assignment | Denial:
-        """See `BrowserWindowRegistry.settle_window`."""
-        reserved = (str(epoch), records.WINDOWS, *_given(identity))
-        return await self._settle(request, client_id, context_id, reserved, now, timeout_s)
-
-    async def settle_tab(
-        self,
-        request: Request,
-        client_id: ClientId,
-        window_id: WindowId,
-        context_id: ContextId,
-        *,
-        epoch: int,
-        now: Instant,
-        timeout_s: float,
-    ) -> Assignment | Denial:
-        """See `BrowserWindowRegistry.settle_tab`."""
-        reserved = (str(epoch), records.tab_field(window_id))
-        return await self._settle(request, client_id, context_id, reserved, now, timeout_s)
-
-    async def settle_flow(
-        self,
-        request: Request,
-        client_id: ClientId,
-        context_id: ContextId,
-        *,
-        epoch: int,
-        now: Instant,
-        timeout_s: float,
-    ) -> Assignment | Denial:
-        """See `PlacedReservations.settle_flow`."""
-        reserved = (str(epoch), records.FLOWS)
-        return await self._settle(request, client_id, context_id, reserved, now, timeout_s)
-
-    async def _settle(
-        self,
-        request: Request,
-        client_id: ClientId,
-        context_id: ContextId,
-        reserved: tuple[str, ...],
-        now: Instant,
-        timeout_s: float,
-    ) -> Assignment | Denial:
-        reply = await self.run(
+        """See `Reservations.settle`."""
+        outcome, *text = await self.run(
             "settle",
-            client_id,
+            reservation.site.client_id,
             context_id,
             records.request_text(request),
             repr(now),
             repr(self._window_s),
             repr(now + timeout_s),
-            *reserved,
+            reservation.reservation_id,
         )
-        return records.assigned(reply, request, client_id, context_id, now=now, timeout_s=timeout_s)
-
-
-def _given(identity: str | None) -> tuple[str, ...]:
-    return () if identity is None else (identity,)
+        return records.assignment_from(text[0]) if outcome == "ok" else Denial(outcome)
 
 
 def _or_empty(limit: int | None) -> int | str:

@@ -1,7 +1,8 @@
--- Gives a reserved window, tab or flow back; does nothing in another epoch.
--- ARGV: client id, epoch, 'windows', 'flows' or 'tab:<window id>', identity if it has one.
+-- Gives a reserved window, tab or flow back, if it is open still (promise 5).
+-- ARGV: client id, reservation.
 local id = ARGV[2]
-if redis.call('HGET', key('client', id), 'epoch') ~= ARGV[3] then return {'no'} end
-give_back(id, ARGV[4], ARGV[5])
+local one = open_reservation(id, ARGV[3])
+if not one then return {'no'} end
+give_back(id, ARGV[3], one)
 changed(id)
 return {'ok', wake()}

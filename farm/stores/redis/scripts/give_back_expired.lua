@@ -1,13 +1,16 @@
--- Gives back what was reserved too long ago to be still in creation (promise 5).
+-- Gives back what was reserved too long ago to be still in creation (promise 5): a coordinator that
+-- dies gives nothing back itself.
 -- ARGV: now.
 local given_back = 0
 for _, id in ipairs(redis.call('ZRANGE', key('clients'), 0, -1)) do
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', key('reservations', id), '-inf', ARGV[2])) do
-    local kind, identity = unpack(cjson.decode(member))
-    redis.call('ZREM', key('reservations', id), member)
-    uncount(id, kind, identity)
-    changed(id)
-    given_back = given_back + 1
+  local flat = redis.call('HGETALL', key('reservations', id))
+  for at = 1, #flat, 2 do
+    local one = cjson.decode(flat[at + 1])
+    if tonumber(one.expires_at) <= tonumber(ARGV[2]) then
+      give_back(id, flat[at], one)
+      changed(id)
+      given_back = given_back + 1
+    end
   end
 end
 return {'ok', given_back > 0 and wake()}

@@ -1,13 +1,13 @@
 -- Reserves a window, its first tab and a slot (promise 5). Restates reservation.py `deny_window`,
 -- and that an identity has one window among all agents of the shard.
--- ARGV: client id, now, presence window, expiry, a request's own limit of windows or '', identity
--- if it has one. Taking wakes nobody.
-local id, identity = ARGV[2], ARGV[7]
+-- ARGV: client id, now, presence window, expiry, its id, a request's own limit of windows or '',
+-- identity if it has one. Taking wakes nobody.
+local id, identity = ARGV[2], ARGV[8]
 local client = read_client(id)
 local denial = deny_slot(id, client, ARGV[3], ARGV[4])
 if denial then return {denial} end
 local opening = tonumber(redis.call('HGET', key('opening', id), 'windows') or 0)
-if redis.call('HLEN', key('windows', id)) + opening >= within(client.max_windows, ARGV[6]) then
+if redis.call('HLEN', key('windows', id)) + opening >= within(client.max_windows, ARGV[7]) then
   return {'full'}
 end
 for _, other in ipairs(identity and redis.call('ZRANGE', key('clients'), 0, -1) or {}) do
@@ -16,5 +16,5 @@ for _, other in ipairs(identity and redis.call('ZRANGE', key('clients'), 0, -1) 
     return {'taken'}
   end
 end
-reserve(id, 'windows', identity, ARGV[5])
+reserve(id, ARGV[6], 'windows', identity, ARGV[5])
 return {'ok', false, client.epoch}

@@ -15,12 +15,19 @@ local function meets(id, requirements)
   return true
 end
 
+-- `through` is how the links of the coordinator begin that is to hold the client's.
+local function is_within_reach(client, request)
+  local through = request.through
+  return not through or string.sub(client.link, 1, string.len(through)) == through
+end
+
 -- `given_back` slots are about to be free.
 local function deny_client(id, client, request, now, window_s, given_back)
   if not is_of_namespace(client, request.namespace)
     or (request.client_type and request.client_type ~= client.type)
     or not meets(id, request.requirements)
     or not is_present(client, now, window_s)
+    or not is_within_reach(client, request)
     or client.draining
     or not client.max_concurrency then return 'not_ready' end
   client.used = used_slots(id) - given_back
@@ -91,12 +98,13 @@ local function deny_slot(id, client, now, window_s)
 end
 
 -- Assigns a context that has not been denied, so is in the request's place. Times are texts, as
--- Python wrote them.
-local function hold(id, client, context_id, request, now, expires_at)
+-- Python wrote them. It was created for this if there is a reservation.
+local function hold(id, client, context_id, request, now, expires_at, reservation)
   local token = next_token(id)
   put_assignment({namespace = request.namespace, client_id = id, epoch = client.epoch,
                   context_id = context_id, task_id = request.task_id, token = token, since = now,
-                  renewed_at = now, expires_at = expires_at, dedicated = request.dedicated})
+                  renewed_at = now, expires_at = expires_at, dedicated = request.dedicated,
+                  reservation_id = reservation})
   redis.call('ZREM', key('idle', id), idle(request.place, context_id))
   load(id, client, client.used + 1)
   touch(id)

@@ -19,11 +19,10 @@ from farm.api.auth import TokenBook
 from farm.api.deps import Deps
 from farm.api.readiness import Readiness
 from farm.api.serving import ApiRunner
-from farm.clock import system_clock
-from farm.config import CommandSettings, Settings
-from farm.core.commands import Retention
+from farm.api.verify import verify_route
+from farm.config import Settings
 from farm.core.model import ClientId, Namespace
-from farm.errors import ConflictError
+from farm.errors import ConflictError, StoreUnavailableError
 from farm.jobs.attempts import AttemptRules, AttemptRunner
 from farm.jobs.dispatcher import GoneRule, JobDispatcher
 from farm.jobs.feed import JobFeed
@@ -31,7 +30,10 @@ from farm.jobs.ids import random_id
 from farm.jobs.live import LiveAttempts
 from farm.jobs.recorder import Recorder
 from farm.jobs.service import JobService
+from farm.jobs.sharing import Sharing
+from farm.main.stores import Stores, stores_of
 from farm.manager.delivery import AppNode
+from farm.manager.disconnecting import Disconnects
 from farm.manager.loops import every
 from farm.manager.manager import WorkerContextManager
 from farm.manager.probe import AgentProbe
@@ -39,14 +41,16 @@ from farm.protocol.messages import Drain
 from farm.protocol.plan import Egress
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import SqliteDatabase, SqlLedger
-from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.telemetry import configure_logging
+from farm.verify import VERIFY, Verifier
+from farm.verify.stage import Farm
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 DEFAULT_NAMESPACE = Namespace("default")
 _SWEEP_S = 1.0
 _SHUTDOWN_S = 2.0
+_STORE_PAUSE_S = 0.5
 
 
 class Coordinator:
@@ -62,8 +66,11 @@ class Coordinator:
         dispatcher: JobDispatcher,
         live: LiveAttempts,
         app_node: AppNode,
+        name: str | None = None,
     ) -> None:
         self.url = url
+        self.name = name
+        """Among those it shares a Redis with; None where it is alone."""
         self.admin_token = admin_token
         self.first_start = first_start
         self._tokens = tokens
@@ -87,7 +94,11 @@ class Coordinator:
 
     async def agent_ended(self, client_id: str) -> None:
         """Take note that the process of an agent no longer exists, and its browser with it."""
-        await self._dispatcher.agent_is_gone(ClientId(client_id), "its process has ended")
+        try:
+            await self._dispatcher.agent_is_gone(ClientId(client_id), "its process has ended")
+        except StoreUnavailableError as error:
+            # It is given up when it has been silent for long.
+            log.warning("agent.not_given_up", client_id=client_id, reason=error.detail)
 
     async def drain(self, deadline_s: float) -> None:
         """Start nothing more, and wait for what runs, at most so long."""
@@ -106,7 +117,9 @@ async def coordinator(settings: Settings) -> AsyncIterator[Coordinator]:
     the block down, and a block that ends takes the loops down.
 
     Raises:
-        ConflictError: If another farm uses the data directory.
+        ConflictError: If another farm uses the data directory, or the Redis may forget.
+        InvalidInputError: If a Redis is set and its client is not installed.
+        StoreUnavailableError: If the Redis does not answer.
         OSError: If the address can't be listened on.
     """
     configure_logging(json=settings.log_json, level=settings.log_level)
@@ -115,7 +128,11 @@ async def coordinator(settings: Settings) -> AsyncIterator[Coordinator]:
         ledger = SqlLedger(SqliteDatabase(settings.data_dir / "farm.db"))
         store_epoch = await ledger.open()
         try:
-            async with _running(settings, ledger, store_epoch) as farm:
+            async with (
+                stores_of(settings, store_epoch) as stores,
+                _running(settings, ledger, stores) as farm,
+            ):
+                log.info("farm.started", url=farm.url, store_epoch=store_epoch)
                 yield farm
         finally:
             await ledger.close()
@@ -123,12 +140,11 @@ async def coordinator(settings: Settings) -> AsyncIterator[Coordinator]:
 
 @contextlib.asynccontextmanager
 async def _running(
-    settings: Settings, ledger: SqlLedger, store_epoch: int
+    settings: Settings, ledger: SqlLedger, stores: Stores
 ) -> AsyncIterator[Coordinator]:
-    clock = system_clock
-    registry = MemoryRegistry(store_epoch=store_epoch, presence_window_s=settings.link.window_s)
-    commands = MemoryCommandLog(since=clock(), retention=_retention(settings.commands))
-    app_node, feed, live = AppNode(commands=commands, clock=clock), JobFeed(), LiveAttempts()
+    clock, registry, name = stores.clock, stores.registry, stores.coordinator
+    app_node = AppNode(commands=stores.commands, relay=stores.relay, clock=clock)
+    feed, live = JobFeed(), LiveAttempts()
     tokens = TokenBook(ledger, clock)
     manager = WorkerContextManager(
         context_registry=registry,
@@ -140,7 +156,10 @@ async def _running(
         task_timeout_ms=settings.jobs.assignment_timeout_s * 1000,
         provision_timeout_s=settings.jobs.provision_timeout_s,
     )
-    readiness = Readiness(AgentProbe(registry, app_node, clock), clock)
+    readiness = Readiness(
+        AgentProbe(registry, app_node, clock, not_of=(VERIFY,), coordinator=name), clock
+    )
+    gone_after_s = settings.link.window_s * settings.link.gone_after_windows
     runner = AttemptRunner(
         ledger=ledger,
         app_node=app_node,
@@ -165,19 +184,46 @@ async def _running(
         live=live,
         feed=feed,
         clock=clock,
-        gone=GoneRule(after_s=settings.link.window_s * settings.link.gone_after_windows),
+        gone=GoneRule(after_s=gone_after_s),
+        coordinator=name,
     )
+    sharing = None
+    if name is not None:
+        sharing = Sharing(
+            coordinator=name,
+            ledger=ledger,
+            registry=registry,
+            live=live,
+            clock=clock,
+            gone_after_s=gone_after_s,
+        )
+    disconnects = Disconnects(manager, clock, grace_s=settings.link.grace_s)
     links = AgentLinks(
         registry=registry,
         app_node=app_node,
         dispatcher=dispatcher,
         recorder=Recorder(ledger, live, feed, clock),
+        disconnects=disconnects,
+        sharing=sharing,
         clock=clock,
         rules=LinkRules(
             heartbeat_interval_s=settings.link.heartbeat_interval_s,
             window_s=settings.link.window_s,
             max_frame_bytes=settings.link.max_frame_bytes,
+            coordinator=name or "farm",
         ),
+    )
+    jobs = JobService(ledger, dispatcher, feed, clock)
+    verifier = Verifier(
+        Farm(
+            registry=registry,
+            app_node=app_node,
+            ledger=ledger,
+            jobs=jobs,
+            clock=clock,
+            agent_is_gone=dispatcher.agent_is_gone,
+        ),
+        lambda: tokens.lend(scope="agent", namespace=VERIFY, name="farm verify"),
     )
     app = build_app(
         deps=Deps(
@@ -189,7 +235,7 @@ async def _running(
             ),
             registry=registry,
             app_node=app_node,
-            jobs=JobService(ledger, dispatcher, feed, clock),
+            jobs=jobs,
             dispatcher=dispatcher,
             feed=feed,
             tokens=tokens,
@@ -201,25 +247,28 @@ async def _running(
             max_artifact_bytes=settings.artifacts.max_bytes,
         ),
         allowed_hosts=(*settings.allowed_hosts, settings.host),
-        more_routes=(agent_route(links.serve),),
+        more_routes=(agent_route(links.serve), verify_route(verifier)),
     )
     admin_token, first_start = await _admin_token(settings.data_dir, tokens)
     await _preset_agent_token(settings, tokens)
     async with asyncio.TaskGroup() as group:
-        loops = [
-            group.create_task(dispatcher.run(), name="dispatch"),
-            group.create_task(
-                every(_SWEEP_S, dispatcher.sweep_gone, name="sweep gone"), name="sweep gone"
-            ),
-            group.create_task(
-                every(_SWEEP_S, manager.release_expired, name="sweep expired"),
-                name="sweep expired",
-            ),
-        ]
+        steps = {
+            "sweep gone": dispatcher.sweep_gone,
+            "sweep expired": manager.release_expired,
+            "sweep disconnects": disconnects.sweep,
+        }
+        if sharing is not None:
+            steps["sweep moved"] = sharing.lose_what_moved
+        lives = _lives(stores, dispatcher, sharing, links, readiness)
+        loops = [group.create_task(lives, name="dispatch")]
+        if stores.relay is not None:
+            loops.append(group.create_task(app_node.run(), name="relay"))
+        for step_name, step in steps.items():
+            sweep = every(_SWEEP_S, step, name=step_name)
+            loops.append(group.create_task(sweep, name=step_name))
         await dispatcher.ready()
         async with _listening(app, settings) as url:
             with _announced(settings.data_dir, url):
-                log.info("farm.started", url=url, store_epoch=store_epoch)
                 farm = Coordinator(
                     url=url,
                     admin_token=admin_token,
@@ -228,6 +277,7 @@ async def _running(
                     dispatcher=dispatcher,
                     live=live,
                     app_node=app_node,
+                    name=name,
                 )
                 yield farm
                 await farm.revoke_minted()
@@ -237,10 +287,38 @@ async def _running(
     log.info("farm.stopped")
 
 
-def _retention(settings: CommandSettings) -> Retention:
-    return Retention(
-        keep=settings.keep, keep_s=settings.keep_s, payload_bytes=settings.payload_bytes
-    )
+async def _lives(
+    stores: Stores,
+    dispatcher: JobDispatcher,
+    sharing: Sharing | None,
+    links: AgentLinks,
+    readiness: Readiness,
+) -> None:
+    """Dispatch; when the registry has lost its memory begin anew, as after a restart.
+
+    The agents dial again, and say what they have and what they still run.
+    """
+    while True:
+        if sharing is not None:
+            sharing.begin()
+        async with asyncio.TaskGroup() as group:
+            life = group.create_task(dispatcher.run(), name="dispatch")
+            await stores.memory.lost(readiness.failed)
+            life.cancel()
+        log.error("farm.begins_again", reason="the registry has lost its memory")
+        await links.close_all()
+        await _begin_again(stores)
+
+
+async def _begin_again(stores: Stores) -> None:
+    while True:
+        try:
+            await stores.memory.begin_again()
+        except StoreUnavailableError as error:
+            log.warning("redis.unavailable", reason=error.detail)
+            await asyncio.sleep(_STORE_PAUSE_S)
+        else:
+            return
 
 
 @contextlib.asynccontextmanager

@@ -1,0 +1,32 @@
+"""Deleting jobs with all that was written of them."""
+
+from sqlalchemy import Connection, bindparam, delete, select
+
+from farm.core.job_states import TERMINAL
+from farm.core.model import Namespace
+from farm.stores.ledger import schema
+
+_jobs, _attempts = schema.jobs, schema.attempts
+
+_ENDED = select(_jobs.c.number).where(
+    _jobs.c.namespace == bindparam("namespace"),
+    _jobs.c.state.in_(sorted(state.value for state in TERMINAL)),
+)
+_THEIR_ATTEMPTS = select(_attempts.c.id).where(_attempts.c.job.in_(_ENDED))
+_IN_ORDER = (
+    delete(schema.artifacts).where(schema.artifacts.c.job.in_(_ENDED)),
+    delete(schema.items).where(schema.items.c.attempt.in_(_THEIR_ATTEMPTS)),
+    delete(schema.effects).where(schema.effects.c.attempt.in_(_THEIR_ATTEMPTS)),
+    delete(schema.events).where(schema.events.c.job.in_(_ENDED)),
+    delete(_attempts).where(_attempts.c.job.in_(_ENDED)),
+    delete(_jobs).where(_jobs.c.number.in_(_ENDED)),
+)
+"""What refers to others before those."""
+
+
+def forget_jobs(connection: Connection, namespace: Namespace) -> int:
+    """Delete the namespace's jobs that have ended; return how many."""
+    deleted = 0
+    for statement in _IN_ORDER:
+        deleted = connection.execute(statement, {"namespace": namespace}).rowcount
+    return deleted

@@ -1,0 +1,253 @@
+"""A farm that can be verified: everything real, over the stores that a test gives it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from farm.api.agent_link import AgentLinks, LinkRules
+from farm.api.agents import agent_route
+from farm.api.app import build_app
+from farm.api.auth import TokenBook
+from farm.api.deps import Deps
+from farm.api.readiness import Readiness
+from farm.api.serving import ApiRunner
+from farm.api.verify import verify_route
+from farm.clock import Clock, system_clock
+from farm.core.model import Namespace
+from farm.jobs.attempts import AttemptRules, AttemptRunner
+from farm.jobs.dispatcher import GoneRule, JobDispatcher
+from farm.jobs.feed import JobFeed
+from farm.jobs.ids import random_id
+from farm.jobs.live import LiveAttempts
+from farm.jobs.recorder import Recorder
+from farm.jobs.service import JobService
+from farm.manager.delivery import AppNode
+from farm.manager.disconnecting import Disconnects
+from farm.manager.loops import every
+from farm.manager.manager import WorkerContextManager
+from farm.manager.probe import AgentProbe
+from farm.protocol.plan import Egress
+from farm.protocol.resources import PointView, VerifyEnd
+from farm.sdk import FarmClient
+from farm.stores.artifacts import DirectoryArtifacts
+from farm.stores.ledger import SqliteDatabase, SqlLedger
+from farm.stores.memory import MemoryCommandLog, MemoryRegistry
+from farm.stores.ports.commands import CommandLog
+from farm.verify import VERIFY, Verifier
+from farm.verify.client import Dial, ProbeClient
+from farm.verify.points import POINTS, Point
+from farm.verify.stage import Farm
+from tests.stores.pool import Everything
+
+DEFAULT = Namespace("default")
+WINDOW_S = 1.5
+
+
+@dataclass(kw_only=True)
+class Served:
+    """A farm that listens."""
+
+    url: str
+    admin: str
+    agent: str
+    farm: Farm
+    dispatcher: JobDispatcher
+    tokens: TokenBook
+    log: CommandLog
+    stop: Callable[[], Awaitable[None]]
+    """Stops listening, as a farm does that is told to stop."""
+
+    def client(self) -> FarmClient:
+        return FarmClient(self.url, self.admin)
+
+    async def verified(self) -> tuple[dict[int, PointView], VerifyEnd]:
+        """Have it verify itself."""
+        async with self.client() as client:
+            told = [line async for line in client.verify()]
+        end = told.pop()
+        assert isinstance(end, VerifyEnd)
+        return {point.number: point for point in told if isinstance(point, PointView)}, end
+
+    async def left(self) -> list[str]:
+        """Say what there is of verifications."""
+        snapshot = await self.farm.registry.snapshot(now=self.farm.clock())
+        jobs = await self.farm.ledger.jobs(VERIFY, state=None, before=None, limit=10)
+        known = await self.log.deliveries(VERIFY, now=self.farm.clock(), failed_since=self._never())
+        return [
+            *(c.client_id for c in snapshot.clients if VERIFY in c.namespaces),
+            *(job.job_id for job in jobs),
+            *known,
+        ]
+
+    def _never(self) -> Any:
+        return self.farm.clock() - 1e6
+
+    async def joined(self, group: asyncio.TaskGroup, probe: ProbeClient) -> asyncio.Task[None]:
+        """Let an agent of the namespace `default` in, on a link of its own."""
+
+        async def live() -> None:
+            async with aiohttp.ClientSession() as session:
+                headers = {"Authorization": f"Bearer {self.agent}"}
+                url = f"{self.url}/v1/agent"
+                await probe.live(Dial(session=session, url=url, headers=headers))
+
+        life = group.create_task(live())
+        await until(lambda: self._has(probe))
+        return life
+
+    async def _has(self, probe: ProbeClient) -> bool:
+        snapshot = await self.farm.registry.snapshot(now=self.farm.clock())
+        return any(c.client_id == probe.client_id and c.contexts for c in snapshot.clients)
+
+
+async def until(condition: Callable[[], Awaitable[object]], within_s: float = 20) -> None:
+    """Let the loop turn until the condition holds."""
+    async with asyncio.timeout(within_s):
+        while not await condition():
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def serving(
+    directory: Path,
+    *,
+    registry: Everything | None = None,
+    log: CommandLog | None = None,
+    ledger: SqlLedger | None = None,
+    clock: Clock = system_clock,
+    points: Sequence[Point] = POINTS,
+    proof_s: float = 45.0,
+    sweeps: bool = True,
+) -> AsyncIterator[Served]:
+    """Run one; only what a test gives it differs from what `farm serve` runs."""
+    ledger = ledger or SqlLedger(SqliteDatabase(directory / "farm.db"))
+    epoch = await ledger.open()
+    try:
+        registry = registry or MemoryRegistry(store_epoch=epoch, presence_window_s=WINDOW_S)
+        log = log or MemoryCommandLog(since=clock())
+        node, feed, live = AppNode(commands=log, clock=clock), JobFeed(), LiveAttempts()
+        tokens = TokenBook(ledger, clock)
+        manager = WorkerContextManager(
+            context_registry=registry,
+            connection_registry=registry,
+            browser_window_registry=registry,
+            app_node=node,
+            clock=clock,
+            new_id=lambda: random_id("cmd"),
+        )
+        dispatcher = JobDispatcher(
+            ledger=ledger,
+            registry=registry,
+            manager=manager,
+            runner=AttemptRunner(
+                ledger=ledger,
+                app_node=node,
+                live=live,
+                feed=feed,
+                clock=clock,
+                new_id=random_id,
+                rules=AttemptRules(
+                    egress=Egress(),
+                    renew_interval_s=1.0,
+                    retry_initial_s=0.05,
+                    retry_max_s=1.0,
+                    max_free_losses=5,
+                ),
+                on_success=lambda: None,
+            ),
+            live=live,
+            feed=feed,
+            clock=clock,
+            gone=GoneRule(after_s=WINDOW_S * 3),
+        )
+        jobs = JobService(ledger, dispatcher, feed, clock)
+        links = AgentLinks(
+            registry=registry,
+            app_node=node,
+            dispatcher=dispatcher,
+            recorder=Recorder(ledger, live, feed, clock),
+            disconnects=Disconnects(manager, clock, grace_s=None),
+            clock=clock,
+            rules=LinkRules(heartbeat_interval_s=0.1, window_s=WINDOW_S, max_frame_bytes=1 << 20),
+        )
+        farm = Farm(
+            registry=registry,
+            app_node=node,
+            ledger=ledger,
+            jobs=jobs,
+            clock=clock,
+            agent_is_gone=dispatcher.agent_is_gone,
+        )
+        verifier = Verifier(
+            farm,
+            lambda: tokens.lend(scope="agent", namespace=VERIFY, name="farm verify"),
+            points=points,
+            proof_s=proof_s,
+        )
+        app = build_app(
+            deps=Deps(
+                ledger=ledger,
+                artifacts=DirectoryArtifacts(
+                    directory / "artifacts", max_bytes=1, min_free_bytes=0
+                ),
+                registry=registry,
+                app_node=node,
+                jobs=jobs,
+                dispatcher=dispatcher,
+                feed=feed,
+                tokens=tokens,
+                owns=links.owns,
+                misses=manager.misses,
+                readiness=Readiness(AgentProbe(registry, node, clock, not_of=(VERIFY,)), clock),
+                clock=clock,
+                metrics=CollectorRegistry(),
+                max_artifact_bytes=1,
+            ),
+            more_routes=(agent_route(links.serve), verify_route(verifier)),
+        )
+        _, admin = await tokens.add(scope="admin", namespace=DEFAULT, name="admin")
+        _, agent = await tokens.add(scope="agent", namespace=DEFAULT, name="agent")
+        async with asyncio.TaskGroup() as group:
+            loops = [group.create_task(dispatcher.run())]
+            if sweeps:
+                loops.append(group.create_task(every(0.1, manager.release_expired, name="sweep")))
+            await dispatcher.ready()
+            async with _listening(app) as (url, runner):
+                yield Served(
+                    url=url,
+                    admin=admin,
+                    agent=agent,
+                    farm=farm,
+                    dispatcher=dispatcher,
+                    tokens=tokens,
+                    log=log,
+                    stop=lambda: _stop(links, runner),
+                )
+                await links.close_all()
+            for loop in loops:
+                loop.cancel()
+    finally:
+        await ledger.close()
+
+
+@asynccontextmanager
+async def _listening(app: web.Application) -> AsyncIterator[tuple[str, ApiRunner]]:
+    runner = ApiRunner(app, shutdown_timeout=5)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}", runner
+    finally:
+        await runner.cleanup()
+
+
+async def _stop(links: AgentLinks, runner: ApiRunner) -> None:
+    await links.close_all()
+    await runner.cleanup()
