@@ -21,6 +21,7 @@ from agent.clock import monotonic
 from farm.protocol.plan import Plan
 
 _log = structlog.get_logger(__name__)
+_START_S = 5.0
 _PATIENCE_S = 1.0
 GLANCE_S = 0.1
 """A document that is gone sooner shows nothing: nobody would have seen it, and so it is free."""
@@ -97,7 +98,7 @@ class TabOverlay:
         self._sheets.append(sheet)
         session.on("close", lambda _: self._sheets.remove(sheet))
         with contextlib.suppress(PlaywrightError):
-            await within(_PATIENCE_S, sheet.start())
+            await within(_START_S, sheet.start())
 
     async def begin(self, plan: Plan, on_stop: Callable[[], None]) -> None:
         """Show that a run has begun; `on_stop` is called when a person wants it to end."""

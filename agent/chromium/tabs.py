@@ -14,6 +14,7 @@ from agent.chromium.shielding import within
 
 _STOP_S = 1.0
 _ANSWER_S = 0.25
+_COVER_S = 10.0
 
 
 class End(StrEnum):
@@ -79,7 +80,7 @@ class Tab:
         page.on("close", lambda _: self.extras.discard(page))
         if self.overlay is not None:
             with contextlib.suppress(PlaywrightError):
-                await within(_STOP_S, self._cover(page, self.overlay))
+                await within(_COVER_S, self._cover(page, self.overlay))
 
     async def _cover(self, page: Page, overlay: TabOverlay) -> None:
         await overlay.cover(await page.context.new_cdp_session(page))

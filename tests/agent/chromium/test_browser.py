@@ -16,6 +16,7 @@ from agent.chromium.browser import ChromiumBrowser
 from agent.chromium.discovery import Found
 from agent.clock import monotonic
 from agent.ports import (
+    Bare,
     BrowserEvent,
     BrowserInfo,
     BrowserLost,
@@ -168,7 +169,12 @@ async def test_a_page_that_hangs_by_itself_does_not_outlive_the_jobs_time(rig: R
 
 
 async def stubborn(
-    page: Page, plan: Plan, evidence: Evidence, *, denied: Callable[[], Sequence[Denied]]
+    page: Page,
+    plan: Plan,
+    evidence: Evidence,
+    *,
+    denied: Callable[[], Sequence[Denied]],
+    bare: Bare,
 ) -> Failure | None:
     """Steps that take no notice of being cancelled."""
     await evidence.note(StepStarted(index=0, verb="click", label="click"))
