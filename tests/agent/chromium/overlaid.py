@@ -10,9 +10,10 @@ from aiohttp import web
 from PIL import Image
 from playwright.async_api import CDPSession, Page
 
+from agent.chromium.overlays import TabOverlay
 from agent.ports import Outcome
 from farm.protocol.plan import BrowserOptions
-from overlay import COLOURS, State
+from overlay import BINDING, COLOURS, WORLD, State
 from tests.agent.chromium.conftest import Handler, Site
 from tests.agent.chromium.journal import Journal, goto, plan
 from tests.agent.chromium.test_browser import Rig
@@ -50,6 +51,13 @@ class Screen:
     @property
     def page(self) -> Page:
         return self.rig.page(f"w-{self.context_id}", self.context_id)
+
+    @property
+    def overlay(self) -> TabOverlay:
+        """What draws it."""
+        shown = self.rig.browser._windows[f"w-{self.context_id}"].tabs[self.context_id].overlay
+        assert shown is not None
+        return shown
 
     async def run(self, *steps: dict[str, Any], journal: Journal | None = None) -> Outcome:
         made = plan(*steps, egress={"allow": [self.site.allow]})
@@ -119,6 +127,16 @@ class Looking:
     async def centre(self, attribute: str, value: str) -> tuple[float, float]:
         left, top, right, bottom = await self.box(attribute, value)
         return (left + right) / 2, (top + bottom) / 2
+
+    async def say(self, message: str) -> None:
+        """Say something in place of the overlay, as a page could whose process is taken over."""
+        worlds: list[dict[str, Any]] = []
+        self._session.on("Runtime.executionContextCreated", lambda e: worlds.append(e["context"]))
+        await self._session.send("Runtime.enable")
+        (world,) = [one for one in worlds if one["name"] == WORLD]
+        expression = f"{BINDING}({json.dumps(message)})"
+        order = {"expression": expression, "contextId": world["id"]}
+        assert "exceptionDetails" not in await self._session.send("Runtime.evaluate", order)
 
     async def style(self, attribute: str, value: str, name: str) -> str:
         """A computed style of the first child of an element."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 import os
 import re
 from collections.abc import AsyncIterator
@@ -15,7 +16,7 @@ from agent.chromium.discovery import Found
 from agent.ports import Outcome
 from agent.xvfb import Xvfb
 from farm.protocol.failures import Reason
-from farm.protocol.messages import Items
+from farm.protocol.messages import Items, StepEnded
 from overlay import State
 from tests.agent.chromium.conftest import Site, serving
 from tests.agent.chromium.journal import goto, script
@@ -207,6 +208,23 @@ async def test_a_person_stops_the_job_by_its_button(screen: Screen) -> None:
     assert page.is_closed()
 
 
+@pytest.mark.parametrize(
+    "message", ['{"kind": "stop", "run": "another"}', '{"kind": "stop"}', "stop", ""]
+)
+async def test_nothing_but_the_stop_of_this_run_ends_it(screen: Screen, message: str) -> None:
+    placed = {"kind": "placed", "x": 0.5, "y": 0.5, "collapsed": False}
+    async with asyncio.TaskGroup() as group:
+        run = group.create_task(screen.run(FOR_EVER))
+        await screen.until(lambda: _has(screen, "step 1 of 1: wait"))
+        await (await screen.looking()).say(message)
+        await (await screen.looking()).say(json.dumps(placed))
+        # What was said later has been heard.
+        await screen.until(lambda: _true(screen.overlay._picture.placed.x == 0.5))
+        assert not run.done()
+        await (await screen.looking()).say('{"kind": "stop", "run": "a"}')
+    assert run.result().outcome == "cancelled"
+
+
 async def test_where_a_person_puts_the_panel_it_stays(screen: Screen) -> None:
     look, page = await screen.looking(), screen.page
     async with asyncio.TaskGroup() as group:
@@ -283,6 +301,8 @@ async def test_what_is_taken_of_a_page_is_as_if_it_were_not_there(screen: Screen
         THERE,
         {"type": "html", "name": "a.html"},
         THERE,
+        {"type": "assert", "selector": "html > :nth-child(3)", "optional": True, "timeout": 300},
+        THERE,
         script("document.documentElement.children.length", var="n", effect="none"),
         {"type": "assert", "var": "n", "equals": 2},
         {
@@ -294,6 +314,8 @@ async def test_what_is_taken_of_a_page_is_as_if_it_were_not_there(screen: Screen
         journal=files,
     )
     assert outcome == Outcome(outcome="succeeded")
+    skipped = [event for event in files.events if isinstance(event, StepEnded) and event.skipped]
+    assert len(skipped) == 1
     assert [len(event.items) for event in files.events if isinstance(event, Items)] == [2]
     await screen.until(screen.framed)
     assert await screen.page.evaluate("document.documentElement.children.length") == 3
