@@ -207,12 +207,12 @@ _PDF = (
     b" 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj"
     b" 3 0 obj<</Type/Page/MediaBox[0 0 300 300]/Parent 2 0 R>>endobj\ntrailer<</Root 1 0 R>>\n"
 )
-_READY = "document.title = 'ready'"
 _SOON = "onload = () => setTimeout(() => { %s; document.title = 'ready' }, 100)"
 _DIALOG = (
     "<dialog id=d style='width:100vw;height:100vh;max-width:none;max-height:none;border:0;"
     "padding:0;background:#fff'>modal</dialog>"
 )
+_POPOVER = "<div id=p popover style='width:100vw;height:100vh;border:0'>p</div>"
 _FRAMES = (
     "<iframe src=/plain width=300 height=200></iframe>"
     "<iframe srcdoc='<p>inside' width=300 height=200></iframe>"
@@ -220,17 +220,16 @@ _FRAMES = (
 )
 
 
-def _scripted(script: str, body: str = "<h1>x</h1>") -> Handler:
-    return served(f"<!doctype html><body>{body}<script>{_SOON % script}</script>")
+def _scripted(script: str) -> Handler:
+    return served(f"<!doctype html><body><h1>x</h1><script>{_SOON % script}</script>")
 
 
-def _meddling(act: str) -> Handler:
-    """A page that does something to the overlay as soon as it is there."""
+def _meddling(act: str, body: str = "<h1>x</h1>") -> Handler:
+    """A page that does something as soon as the overlay, `it`, is there."""
     once = f"if (it) {{ clearInterval(timer); {act}; document.title = 'ready' }}"
     look = f"const it = document.documentElement.children[2]; {once}"
-    return served(
-        f"<!doctype html><script>const timer = setInterval(() => {{ {look} }}, 5)</script>"
-    )
+    script = f"const timer = setInterval(() => {{ {look} }}, 5)"
+    return served(f"<!doctype html><body>{body}<script>{script}</script>")
 
 
 KINDS: dict[str, Handler] = {
@@ -280,11 +279,8 @@ SCRIPTED: dict[str, Handler] = {
             " '<head></head><body>again'"
         )
     ),
-    "dialog": _scripted("document.querySelector('dialog').showModal()", _DIALOG),
-    "popover": _scripted(
-        "document.querySelector('#p').showPopover()",
-        "<div id=p popover style='width:100vw;height:100vh;border:0'>p</div>",
-    ),
+    "dialog": _meddling("document.querySelector('dialog').showModal()", _DIALOG),
+    "popover": _meddling("document.querySelector('#p').showPopover()", _POPOVER),
     "hides-it": _meddling("it.hidePopover()"),
     "makes-it-no-popover": _meddling("it.removeAttribute('popover')"),
     "moves-it": _meddling("document.body.append(it)"),
