@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,14 @@ _START_S = 60.0
 
 Cell = Callable[[int, float], Awaitable[list[float]]]
 """(concurrency, seconds) -> the latency of each job, in seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Farm:
+    """A `farm up` and who asks it."""
+
+    pid: int
+    client: FarmClient
 
 
 class BareLoop:
@@ -91,7 +100,7 @@ def _process(
 
 
 @contextlib.asynccontextmanager
-async def _farm(base: str, slots: int) -> AsyncIterator[tuple[int, FarmClient]]:
+async def _farm(base: str, slots: int) -> AsyncIterator[Farm]:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         data = Path(folder) / "farm"
         host = base.removeprefix("http://")
@@ -110,7 +119,7 @@ async def _farm(base: str, slots: int) -> AsyncIterator[tuple[int, FarmClient]]:
             url, token = await _address(data)
             async with FarmClient(url, token) as client:
                 await _until_ready(client)
-                yield process.pid, client
+                yield Farm(pid=process.pid, client=client)
 
 
 async def _address(data: Path) -> tuple[str, str]:
@@ -159,12 +168,14 @@ async def run(seconds: float, rounds: int, concurrencies: tuple[int, ...]) -> di
         base = site.stdout.readline().strip()
         with _process("-m", "tests.benchmarks.bare") as bare_process:
             bare = BareLoop(bare_process, base)
-            async with _farm(base, max(concurrencies)) as (farm_pid, client):
+            slots = max(concurrencies)
+            # A farm each: the bare loop closes its tabs before it goes on to contexts, too.
+            async with _farm(base, slots) as clean, _farm(base, slots) as reuse:
                 cells = [
                     ("bare-tab", bare.cell("tab"), bare.pid),
                     ("bare-context", bare.cell("context"), bare.pid),
-                    ("farm-clean", _farm_cell(client, base, reuse=False), farm_pid),
-                    ("farm-reuse", _farm_cell(client, base, reuse=True), farm_pid),
+                    ("farm-clean", _farm_cell(clean.client, base, reuse=False), clean.pid),
+                    ("farm-reuse", _farm_cell(reuse.client, base, reuse=True), reuse.pid),
                 ]
                 rows = await _rounds(cells, seconds, rounds, concurrencies)
                 return {"machine": _machine(bare.browser), "rows": rows}

@@ -1,19 +1,35 @@
 """`farm verify` against `farm serve`, each a process of its own."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+
+import pytest
 
 from farm.cli.exits import ExitCode
 from farm.sdk import FarmClient
 from tests.e2e.processes import ended, eventually, interrupt, process
+from tests.stores.conftest import redis_url
+
+__all__ = ["redis_url"]
 
 # Else the first point waits ten seconds for an agent to count as silent.
 QUICK = {"FARM_LINK__WINDOW_S": "2", "FARM_LINK__HEARTBEAT_INTERVAL_S": "0.4"}
 
 
-async def test_a_farm_of_another_process_is_verified_and_has_nothing_left(tmp_path: Path) -> None:
+@pytest.fixture(params=["memory", "redis"])
+def settings(request: pytest.FixtureRequest) -> Mapping[str, str]:
+    if request.param == "memory":
+        return QUICK
+    url: str = request.getfixturevalue("redis_url")
+    return {**QUICK, "FARM_REDIS__URL": url, "FARM_REDIS__SHARD": "verify-e2e"}
+
+
+async def test_a_farm_of_another_process_is_verified_and_has_nothing_left(
+    tmp_path: Path, settings: Mapping[str, str]
+) -> None:
     announced = tmp_path / ".farm" / "farm.json"
-    serve = process("farm.cli", "serve", "--port", "0", cwd=tmp_path, env=QUICK)
+    serve = process("farm.cli", "serve", "--port", "0", cwd=tmp_path, env=settings)
     async with serve as farm:
         await eventually(lambda: announced.exists() or farm.returncode is not None, 30)
         async with process("farm.cli", "verify", "--json", cwd=tmp_path) as command:
