@@ -1,5 +1,6 @@
 """What is known of a command, and what follows from it."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from farm.core.commands import (
     AFTER,
     Answer,
+    ClientDelivery,
     CommandEvidence,
     CommandState,
     Declared,
@@ -17,6 +19,7 @@ from farm.core.commands import (
     Payload,
     answers,
     before,
+    deliveries,
     kept,
     marked,
 )
@@ -137,3 +140,39 @@ def test_a_payload_is_retained_whole_or_named_as_cut(text: str, limit: int) -> N
         return
     found = kept(text, limit)
     assert found == Payload(text=text if size <= limit else None, size=size)
+
+
+def test_what_is_under_way_is_counted_by_agent_and_its_oldest_named() -> None:
+    b = ClientId("b")
+    sent = after(admitted(), S.SEND_ATTEMPTED)
+    known = [
+        replace(sent, admitted_at=Instant(7.0)),
+        replace(sent, admitted_at=Instant(8.0)),
+        replace(after(sent, S.ACKNOWLEDGED), admitted_at=Instant(5.0)),
+        replace(admitted(), admitted_at=Instant(6.0)),
+        replace(admitted(), client_id=b),
+    ]
+    assert deliveries(known, failed_since=Instant(0.0)) == {
+        "a": ClientDelivery(admitted=1, in_flight=3, unacknowledged=2, oldest_at=Instant(5.0)),
+        b: ClientDelivery(admitted=1, oldest_at=Instant(0.0)),
+    }
+
+
+def test_what_failed_lately_is_counted_by_reason_and_a_result_is_no_failure() -> None:
+    sent = after(admitted(), S.SEND_ATTEMPTED)
+
+    def ended(state: CommandState, at: float, reason: str | None = None) -> CommandEvidence:
+        found = marked(sent, Mark(state=state, at=Instant(at), reason=reason))
+        assert found is not None
+        return found
+
+    known = [
+        ended(S.REFUSED, 2.9, "busy"),
+        ended(S.REFUSED, 3.0, "busy"),
+        ended(S.ERROR, 4.0, "busy"),
+        ended(S.ERROR, 4.0),
+        ended(S.RESULT, 4.0),
+    ]
+    failures = {"busy": 2, "error": 1}
+    found = deliveries(known, failed_since=Instant(3.0))
+    assert found == {"a": ClientDelivery(failures=failures)}

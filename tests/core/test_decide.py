@@ -357,6 +357,11 @@ def test_the_affinity_client_is_first_to_be_lent_from_and_first_to_be_created_on
         assert [one.client_id for one in found] == ["b", "a", "c"]
 
 
+def test_an_agent_is_within_reach_of_the_coordinator_that_holds_its_link() -> None:
+    linked = client(link=LinkId("two/1"))
+    assert reject_client(request(through="two"), linked, now=NOW, window_s=WINDOW_S) is None
+
+
 def test_an_agent_is_present_up_to_the_end_of_its_window() -> None:
     last = client(seen_at=Instant(NOW - WINDOW_S))
     assert reject_client(request(), last, now=NOW, window_s=WINDOW_S) is None

@@ -60,9 +60,20 @@ SUITES = (
     ),
     Suite(files="farm/core/*.py", room="tests/core", tests=("test_*.py",)),
     Suite(
+        files="farm/stores/redis/scripts/command_*.lua",
+        room="tests/stores",
+        tests=("test_commands*.py",),
+        only="redis",
+    ),
+    Suite(
+        files="farm/stores/redis/scripts/route*.lua",
+        room="tests/stores",
+        tests=("test_delivery.py",),
+    ),
+    Suite(
         files="farm/stores/redis/scripts/*.lua",
         room="tests/stores",
-        tests=("test_registry.py", "test_re*.py"),
+        tests=("test_registry.py", "test_first_fit.py", "test_registry*.py", "test_re*.py"),
         only="redis or Both",
     ),
 )

@@ -322,6 +322,9 @@ async def test_the_last_to_claim_a_link_holds_it_until_it_gives_that_one_up(
     assert await one.route(A) is None
     await one.renew([(A, LinkId("1"))])
     assert await two.route(A) == Route(coordinator=one.coordinator, link=LinkId("1"))
+    await one.claim(A, LinkId("3"))
+    await one.give_up(A, LinkId("1"))
+    assert await two.route(A) == Route(coordinator=one.coordinator, link=LinkId("3"))
 
 
 async def test_a_coordinator_without_a_lease_has_no_links_and_gets_no_letters(

@@ -65,18 +65,22 @@ async def test_the_affinity_clients_come_first_and_then_others(registry: Any) ->
     assert await taken(registry, affinity_client_id=ClientId("nobody")) is None
 
 
-@pytest.mark.parametrize(("fill", "clients"), [(Fill.SPREAD, "a1 b1"), (Fill.PACK, "a1 a2")])
+@pytest.mark.parametrize("requirements", [{}, {"k": 1}], ids=str)
+@pytest.mark.parametrize("near", ["a", "b"])
+@pytest.mark.parametrize("fill", Fill)
 async def test_the_emptiest_or_the_fullest_client_is_filled(
-    registry: Any, fill: Fill, clients: str
+    registry: Any, fill: Fill, near: str, requirements: dict[str, int]
 ) -> None:
+    room = Capacity(max_concurrency=2)
     for name in "ab":
-        await agent(registry, name, "T1", "T2", capacity=Capacity(max_concurrency=2))
-    placement = replace(SHARED, fill=fill)
-    first = await taken(registry, placement=placement, affinity_client_id=A)
-    found = [first, *[await taken(registry, placement=placement) for _ in range(3)]]
+        await agent(registry, name, "T1", "T2", capacity=room, metadata={"k": 1})
+    asked: dict[str, Any] = {"placement": replace(SHARED, fill=fill), "requirements": requirements}
+    first = await taken(registry, affinity_client_id=ClientId(near), **asked)
+    found = [first, *[await taken(registry, **asked) for _ in range(3)]]
     assert set(found) == {"a/T1", "a/T2", "b/T1", "b/T2"}
-    assert f"{found[0]} {found[1]}".replace("/T", "") == clients
-    assert await taken(registry, placement=placement) is None
+    assert first == f"{near}/T1"
+    assert (found[1] == f"{near}/T2") is (fill is Fill.PACK)
+    assert await taken(registry, **asked) is None
 
 
 async def test_what_is_asked_for_is_what_is_had(registry: Any) -> None:
@@ -156,13 +160,101 @@ async def test_a_life_of_the_browser_that_is_over_lends_nothing(registry: Any) -
     assert await taken(registry) is None
 
 
+@pytest.mark.parametrize("fill", Fill)
 async def test_of_many_who_do_not_meet_a_requirement_the_few_who_do_are_found(
-    registry: Any,
+    registry: Any, fill: Fill
 ) -> None:
     for n in range(40):
         await agent(registry, f"no-{n:02}", "T1", metadata={"gpu": False})
-    await agent(registry, "yes", "T1", metadata={"gpu": True})
-    assert await taken(registry, requirements={"gpu": True}) == "yes/T1"
+    for n in range(5):
+        await agent(registry, f"yes-{n}", "T1", metadata={"gpu": True})
+    asked: dict[str, Any] = {"requirements": {"gpu": True}, "placement": replace(SHARED, fill=fill)}
+    found = [await taken(registry, **asked) for _ in range(6)]
+    assert {*found} == {*(f"yes-{n}/T1" for n in range(5)), None}
+
+
+async def unlinked(registry: Any, name: str) -> None:
+    await agent(registry, name, "T1")
+    await registry.unlink(ClientId(name), LINK, now=T0)
+
+
+async def draining(registry: Any, name: str) -> None:
+    await agent(registry, name, "T1")
+    await registry.set_draining(ClientId(name))
+
+
+async def unannounced(registry: Any, name: str) -> None:
+    await agent(registry, name, "T1", capacity=replace(ROOM, max_concurrency=None))
+
+
+async def busy(registry: Any, name: str) -> None:
+    await agent(registry, name, in_window("T1", clean=False))
+
+
+async def lent(registry: Any, name: str) -> None:
+    await agent(registry, name, "T1")
+    assert await taken(registry, affinity_client_id=ClientId(name)) == f"{name}/T1"
+    await registry.reserve_window(ClientId(name), identity=None, now=T0)
+
+
+async def full_of_assignments(registry: Any, name: str) -> None:
+    await agent(registry, name, "T1", "T2", capacity=replace(ROOM, max_concurrency=1))
+    assert await taken(registry, affinity_client_id=ClientId(name)) == f"{name}/T1"
+
+
+async def full_of_reservations(registry: Any, name: str) -> None:
+    await agent(registry, name, "T1", capacity=replace(ROOM, max_concurrency=1))
+    await registry.reserve_window(ClientId(name), identity=None, now=T0)
+
+
+async def removed(registry: Any, name: str) -> None:
+    await agent(registry, name, "T1")
+    await registry.remove(ClientId(name), epoch=1)
+
+
+@pytest.mark.parametrize("fill", Fill)
+@pytest.mark.parametrize(
+    "of_no_use",
+    [
+        unlinked,
+        draining,
+        unannounced,
+        busy,
+        lent,
+        full_of_assignments,
+        full_of_reservations,
+        removed,
+    ],
+)
+async def test_however_many_take_nothing_who_does_is_found(
+    registry: Any, of_no_use: Callable[[Any, str], Awaitable[None]], fill: Fill
+) -> None:
+    for n in range(40):
+        await of_no_use(registry, f"no-{n:02}")
+    await agent(registry, {Fill.SPREAD: "yes", Fill.PACK: "first"}[fill], "T9")
+    found = await taken(registry, placement=replace(SHARED, fill=fill))
+    assert found is not None
+    assert found.endswith("T9")
+
+
+async def test_who_has_lent_all_that_was_idle_is_not_in_the_way_for_long(registry: Any) -> None:
+    await agent(registry, "last", "T1", "T2", capacity=replace(ROOM, max_concurrency=2))
+    assert await taken(registry) == "last/T1"
+    for n in range(40):
+        await agent(registry, f"client-{n:02}", "T1")
+    found = [await taken(registry) for _ in range(42)]
+    assert None not in found[:40]
+    assert "last/T2" in found[40:]
+
+
+async def test_what_will_do_is_found_behind_what_will_not_and_that_will_for_another(
+    registry: Any,
+) -> None:
+    crowd = [in_window(f"T{n}", window_id=WindowId("W")) for n in range(5)]
+    stranger = in_window("T9", window_id=WindowId("W"), clean=False)
+    await agent(registry, "a", *crowd, stranger, in_window("U1"))
+    assert [await taken(registry), await taken(registry)] == ["a/U1", None]
+    assert await taken(registry, placement=SHARED) == "a/T0"
 
 
 async def test_a_manager_finds_also_what_was_not_at_hand(registry: Any) -> None:

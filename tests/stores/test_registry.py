@@ -497,6 +497,17 @@ async def test_what_gives_room_back_wakes_and_what_takes_it_does_not(registry: R
     assert registry.generation() > between
 
 
+async def test_an_agent_that_was_silent_too_long_and_is_heard_again_wakes(
+    registry: Registry,
+) -> None:
+    await registered(registry)
+    before = registry.generation()
+    assert await registry.heard(A, LINK, now=at(WINDOW_S))
+    assert registry.generation() == before
+    assert await registry.heard(A, LINK, now=at(2 * WINDOW_S + 1))
+    assert registry.generation() > before
+
+
 # Whose window, promise 4
 
 
