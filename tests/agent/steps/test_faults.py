@@ -18,7 +18,7 @@ async def test_a_failed_step_leaves_a_picture_and_the_markup(run: Runner) -> Non
     failure = await run.on(
         "<p>hello</p>",
         {"type": "wait", "ms": 0},
-        {"type": "click", "selector": "#no", "id": "buy", "timeout": 200},
+        {"type": "click", "selector": "#no", "id": "buy", "timeout": 1000},
     )
     assert failure is not None
     assert (failure.step_index, failure.step) == (1, "buy")
@@ -30,7 +30,7 @@ async def test_a_failed_step_leaves_a_picture_and_the_markup(run: Runner) -> Non
 async def test_an_optional_step_is_skipped_with_its_failure(run: Runner) -> None:
     failure = await run.on(
         "<p>hello</p>",
-        {"type": "click", "selector": "#no", "optional": True, "timeout": 200},
+        {"type": "click", "selector": "#no", "optional": True, "timeout": 1000},
         {"type": "extract", "fields": {"t": "p"}},
     )
     assert failure is None
