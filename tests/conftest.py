@@ -2,12 +2,16 @@
 
 import asyncio
 import os
+import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from agent.chromium.discovery import find
 from agent.ports import BrowserUnavailable
+
+# What a shell starts in the background ignores Ctrl-C, and so would everything the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

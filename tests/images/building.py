@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ import psutil
 ROOT = Path(__file__).parents[2]
 SUITE = "bookworm"
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tabfarm" / "images"
+_MARKER = re.compile(r" ; .*(?= \\$)", re.MULTILINE)
 _TOOLS = ("buildah", "debootstrap", "crun")
 _BUILDAH = ("buildah", "--root", str(_CACHE / "storage"), "--runroot", str(_CACHE / "run"))
 _ALONE = ("--isolation", "chroot", "--network", "host")
@@ -136,16 +138,24 @@ def _known(image: str) -> bool:
 
 
 def _packages() -> Path:
-    """Return a folder with every package that the locks name, and a pip.conf that says so."""
-    locks = [ROOT / "docker" / name for name in ("build.lock", "runtime.lock")]
-    content = b"".join(lock.read_bytes() for lock in locks)
+    """Return a folder with every package that the locks name, and a pip.conf that says so.
+
+    Whatever the locks say of other Pythons: that of the images is not the one that runs this.
+    """
+    locks = {
+        name: _MARKER.sub("", (ROOT / "docker" / name).read_text())
+        for name in ("build.lock", "runtime.lock")
+    }
+    content = "".join(locks.values()).encode()
     folder = _CACHE / f"packages-{hashlib.sha256(content).hexdigest()[:16]}"
     if folder.is_dir():
         return folder
     partial = folder.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
-    for lock in locks:
+    for name, text in locks.items():
+        lock = partial / name
+        lock.write_text(text)
         _run(
             *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
             *("--require-hashes", "--no-deps", "--only-binary=:all:", "--python-version=3.11"),
