@@ -31,7 +31,6 @@ class Machine:
     """All an agent knows. Change it through `handle` only."""
 
     def __init__(self, profile: Profile, *, new_epoch: Callable[[], str]) -> None:
-        self._profile = profile
         self._new_epoch = new_epoch
         self._link = LinkState(profile.hello)
         self._tabs = Tabs(identity_idle_s=profile.identity_idle_s)

@@ -324,6 +324,19 @@ async def test_an_assignment_that_ended_while_the_agent_was_away_is_released(
     assert (order.context_id, order.token, order.body.kind) == ("T1", token, "release")
 
 
+async def test_a_release_is_told_once_however_often_its_token_is_still_reported(
+    served: Served, agent: Dialled
+) -> None:
+    await agent.greeted()
+    for number in (1, 2, 3):
+        old = wire.Token(store_epoch=1, counter=7 if number < 3 else 8)
+        await agent.link.send(wire.Report(epoch_number=1, number=number, contexts=(_tab(old),)))
+    await agent.link.send(wire.Heartbeat(epoch_number=1, nonce="n"))
+    await until(lambda: agent.heard(wire.Ping))
+    tokens = [order.token for order in agent.heard(wire.Command)]
+    assert [token.counter for token in tokens if token is not None] == [7, 8]
+
+
 async def test_a_draining_agent_is_given_nothing(served: Served, agent: Dialled) -> None:
     await agent.greeted()
     await agent.link.send(wire.Report(epoch_number=1, number=1, draining=True))

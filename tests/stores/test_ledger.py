@@ -142,6 +142,15 @@ class TestAccepting:
 
 
 class TestFinding:
+    async def test_a_job_is_found_with_what_has_happened_to_it(self, ledger: Ledger) -> None:
+        await running(ledger)
+        record = await ledger.record_of(NS, "j1", events=1)
+        assert record.job == await ledger.job(NS, "j1")
+        assert record.attempts == await ledger.attempts("j1")
+        assert record.events == (await ledger.events("j1", after=0))[:1]
+        with pytest.raises(NotFoundError):
+            await ledger.record_of(OTHER, "j1", events=1)
+
     async def test_a_job_that_is_not_there_or_not_ours_is_not_found(self, ledger: Ledger) -> None:
         await accepted(ledger, namespace=OTHER)
         for job_id in ("j1", "j2"):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from farm.core.job_states import JobState
-from farm.core.model import Token
+from farm.core.model import Namespace, Token
 from farm.errors import NotFoundError
 from farm.stores.ports.ledger import Ledger
 from tests.stores.ledger_rows import (
@@ -246,6 +246,13 @@ class TestItems:
         await ledger.record("a1", TOKEN, batch, now=T0)
         found = [item async for item in ledger.items("j1")]
         assert [item.index for item in found] == list(range(1200))
+
+    async def test_those_of_another_namespaces_job_are_not_found(self, ledger: Ledger) -> None:
+        await running(ledger)
+        await ledger.record("a1", TOKEN, [items(1, 1)], now=T0)
+        assert len(await titles(ledger, namespace=NS)) == 1
+        with pytest.raises(NotFoundError):
+            await titles(ledger, namespace=Namespace("other"))
 
     async def test_a_job_without_attempts_has_none(self, ledger: Ledger) -> None:
         await accepted(ledger)
