@@ -1,0 +1,66 @@
+"""What the messages of both directions are made of."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+PROTOCOL = 1
+ContextState = Literal["active", "idle", "loading", "crashed", "closing"]
+Owner = Literal["worker", "user"]
+
+
+class Message(BaseModel):
+    """Unknown fields are ignored, so that an older peer survives a newer one."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Token(Message):
+    """A fencing token: ordered by store epoch, then by counter."""
+
+    store_epoch: int = Field(ge=0, lt=10**18)
+    counter: int = Field(ge=0, lt=10**18)
+
+
+class Capacity(Message):
+    """What an agent may hold; `max_concurrency` None is unannounced and counts as full."""
+
+    max_concurrency: int | None = Field(default=None, ge=1)
+    max_windows: int = Field(default=1, ge=1)
+    max_tabs_per_window: int = Field(default=1, ge=1)
+    max_flows: int = Field(default=0, ge=0)
+
+
+class Running(Message):
+    """An attempt the agent is still on, or whose result it still holds."""
+
+    command_id: str
+    attempt_id: str
+    context_id: str
+    token: Token
+    epoch: str = ""
+    """The browser life it ran in."""
+
+
+class WindowReport(Message):
+    """One browser window, in exactly one identity."""
+
+    window_id: str
+    identity: str | None = None
+    profile: str = ""
+    """The options it was opened with, as the farm named them in `open_window`."""
+    owner: Owner = "worker"
+
+
+class ContextReport(Message):
+    """One tab, or one console flow (which has no window)."""
+
+    context_id: str
+    window_id: str | None = None
+    owner: Owner = "worker"
+    state: ContextState = "idle"
+    clean: bool = True
+    token: Token | None = None
+    """The assignment the agent believes to hold here."""
