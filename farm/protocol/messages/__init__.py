@@ -43,6 +43,7 @@ from farm.protocol.messages.to_agent import (
 )
 from farm.protocol.messages.words import (
     PROTOCOL,
+    Bounds,
     Capacity,
     ContextReport,
     ContextState,
@@ -57,6 +58,7 @@ __all__ = [
     "PROTOCOL",
     "Ack",
     "AttemptEvent",
+    "Bounds",
     "Bye",
     "Cancel",
     "Capacity",
