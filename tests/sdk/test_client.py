@@ -170,7 +170,9 @@ async def test_events_go_on_where_they_were_after_the_connection_broke(
             await asyncio.sleep(0.01)
         assert farm._farm._session is not None
         assert farm._farm._session.connector is not None
-        for transport in [c.transport for c in farm._farm._session.connector._acquired if c.transport]:
+        for transport in [
+            c.transport for c in farm._farm._session.connector._acquired if c.transport
+        ]:
             transport.abort()
         attempt = await stack.start(job_id)
         await stack.finish(attempt)
