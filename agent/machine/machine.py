@@ -159,7 +159,7 @@ class Machine:
         running = tuple(run.listing() for run in self._runs.all())
         return [ev.Send(self._link.hello(self._epoch, running, now))]
 
-    def _heard(self, message: wire.ToAgent, now: float) -> list[Instruction]:
+    def _heard(self, message: wire.ToAgent, now: float) -> list[Instruction]:  # noqa: C901 - a flat table
         match message:
             case wire.Welcome():
                 self._link.welcome(message, now)
