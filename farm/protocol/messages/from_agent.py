@@ -112,6 +112,15 @@ class Result(Message):
     """What a command other than a run gives back, such as `window_id` and `context_id`."""
 
 
+class ChannelRefused(Message):
+    """A channel that was asked for will not be dialled."""
+
+    op: Literal["channel_refused"] = "channel_refused"
+    channel_id: str
+    reason: Literal["unknown_context", "stale_epoch", "not_understood", "unavailable"]
+    detail: str = ""
+
+
 class Error(Message):
     """The farm sent something that can't be understood."""
 
@@ -136,7 +145,7 @@ class Bye(Message):
 
 
 FromAgent = Annotated[
-    Hello | Heartbeat | Report | Ack | Events | Result | Error | Pong | Bye,
+    Hello | Heartbeat | Report | Ack | Events | Result | ChannelRefused | Error | Pong | Bye,
     Field(discriminator="op"),
 ]
 
