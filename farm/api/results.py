@@ -1,7 +1,8 @@
 """`/v1/jobs/{id}/items` and `/artifacts`: what a job has produced, streamed."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from urllib.parse import quote
 
 from aiohttp import hdrs, web
@@ -18,6 +19,8 @@ from farm.stores.records import Artifact, Job
 
 JSON_LINES = "application/x-ndjson"
 CSV = "text/csv"
+_UNREAD_S = 600.0
+"""A client that takes nothing for so long is cut off: what it reads from is held open for it."""
 
 
 async def stream_items(request: web.Request) -> web.StreamResponse:
@@ -105,14 +108,24 @@ async def _streamed(
         response.content_type = content_type
         if content_type in (CSV, JSON_LINES) and headers is None:
             response.charset = "utf-8"
-        # A client that leaves in the middle is nobody's fault.
-        with suppress(ConnectionError):
+        # A client that leaves in the middle is nobody's fault, nor is one that reads no more.
+        try:
             await response.prepare(request)
-            await response.write(first)
+            await _write(response, first)
             async for chunk in chunks:
-                await response.write(chunk)
+                await _write(response, chunk)
             await response.write_eof()
+        except ConnectionError:
+            pass
+        except TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()
     return response
+
+
+async def _write(response: web.StreamResponse, chunk: bytes) -> None:
+    async with asyncio.timeout(_UNREAD_S):
+        await response.write(chunk)
 
 
 async def _bytes(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:

@@ -1,18 +1,13 @@
 """`FarmClient`: what a farm's HTTP API offers, as Python calls."""
 
 import asyncio
-import io
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 from urllib.parse import quote
 
-import aiohttp
-from pydantic import BaseModel, ValidationError
-
-from farm.protocol.problems import Problem
+from farm.protocol.evidence import DeliveryView, EvidenceView
 from farm.protocol.resources import (
     SUBMISSION,
     AgentList,
@@ -35,15 +30,9 @@ from farm.protocol.resources import (
     WorkerList,
     WorkerView,
 )
-from farm.sdk.errors import FarmApiError, FarmUnreachableError
+from farm.sdk.errors import FarmUnreachableError
 from farm.sdk.streams import lines, server_sent
-
-_QUIET_S = 60.0
-"""With nothing heard for this long a connection is broken; the farm's heartbeat is 15 s."""
-_CHUNK = 64 * 1024
-
-_Body = TypeVar("_Body", bound=BaseModel)
-_Query = Mapping[str, str | int | float | None]
+from farm.sdk.transport import QUIET_S, Query, Transport, chunks, parsed
 
 
 class FarmClient:
@@ -54,10 +43,8 @@ class FarmClient:
     """
 
     def __init__(self, url: str, token: str | None, *, reconnect_s: float = 60.0) -> None:
-        self._url = url.rstrip("/")
-        self._token = token
+        self._farm = Transport(url, token)
         self._reconnect_s = reconnect_s
-        self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -72,9 +59,7 @@ class FarmClient:
 
     async def close(self) -> None:
         """Close the connections; the client may be used again afterwards."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        await self._farm.close()
 
     async def submit(
         self,
@@ -105,37 +90,37 @@ class FarmClient:
             headers["Idempotency-Key"] = idempotency_key
         if params and (envelope := _in_envelope(data, content_type, params)) is not None:
             data, headers["Content-Type"] = envelope, SUBMISSION
-        return await self._call(
+        return await self._farm.call(
             JobAccepted,
             "POST",
             "/v1/jobs",
             query={"wait": wait_s},
             data=data,
             headers=headers,
-            quiet_s=_QUIET_S + (wait_s or 0),
+            quiet_s=QUIET_S + (wait_s or 0),
         )
 
     async def job(self, id: str, wait_s: float | None = None) -> JobDetail:
         """Return one job; with `wait_s` (at most 60) as soon as it is at rest, or after that."""
         path = _path("jobs", id)
-        return await self._call(
-            JobDetail, "GET", path, query={"wait": wait_s}, quiet_s=_QUIET_S + (wait_s or 0)
+        return await self._farm.call(
+            JobDetail, "GET", path, query={"wait": wait_s}, quiet_s=QUIET_S + (wait_s or 0)
         )
 
     async def jobs(
         self, state: str | None = None, *, limit: int | None = None, cursor: str | None = None
     ) -> JobList:
         """Return one page of jobs, newest first."""
-        query: _Query = {"state": state, "limit": limit, "cursor": cursor}
-        return await self._call(JobList, "GET", "/v1/jobs", query=query)
+        query: Query = {"state": state, "limit": limit, "cursor": cursor}
+        return await self._farm.call(JobList, "GET", "/v1/jobs", query=query)
 
     async def items(
         self, id: str, attempt: int | Literal["all"] | None = None, dataset: str | None = None
     ) -> AsyncIterator[dict[str, Any]]:
         """Yield the records of a job: those of the attempt that counts, of one, or of all."""
-        query: _Query = {"attempt": attempt, "dataset": dataset}
-        async with self._open("GET", _path("jobs", id, "items"), query=query) as response:
-            async for line in lines(_chunks(response)):
+        query: Query = {"attempt": attempt, "dataset": dataset}
+        async with self._farm.open("GET", _path("jobs", id, "items"), query=query) as response:
+            async for line in lines(chunks(response)):
                 if line:
                     yield json.loads(line)
 
@@ -143,9 +128,9 @@ class FarmClient:
         self, id: str, attempt: int | Literal["all"] | None = None, dataset: str | None = None
     ) -> AsyncIterator[bytes]:
         """Yield the same as the bytes of a CSV file, UTF-8, with a header line."""
-        query: _Query = {"attempt": attempt, "dataset": dataset, "format": "csv"}
-        async with self._open("GET", _path("jobs", id, "items"), query=query) as response:
-            async for chunk in _chunks(response):
+        query: Query = {"attempt": attempt, "dataset": dataset, "format": "csv"}
+        async with self._farm.open("GET", _path("jobs", id, "items"), query=query) as response:
+            async for chunk in chunks(response):
                 yield chunk
 
     async def events(
@@ -166,14 +151,14 @@ class FarmClient:
         connected = False
         while True:
             try:
-                async with self._open(
+                async with self._farm.open(
                     "GET",
                     _path("jobs", id, "events"),
                     query={"follow": None if follow else "false"},
                     headers={"Last-Event-ID": str(after), "Accept": "text/event-stream"},
                 ) as response:
                     connected = True
-                    async for sent in server_sent(_chunks(response)):
+                    async for sent in server_sent(chunks(response)):
                         if sent.event == "end":
                             return
                         event = EventView.model_validate_json(sent.data)
@@ -188,49 +173,57 @@ class FarmClient:
 
     async def artifacts(self, id: str) -> tuple[ArtifactView, ...]:
         """Return what files a job has produced."""
-        return (await self._call(ArtifactList, "GET", _path("jobs", id, "artifacts"))).items
+        return (await self._farm.call(ArtifactList, "GET", _path("jobs", id, "artifacts"))).items
 
     async def artifact(self, id: str, name: str) -> AsyncIterator[bytes]:
         """Yield the bytes of one file."""
-        async with self._open("GET", _path("jobs", id, "artifacts", name)) as response:
-            async for chunk in _chunks(response):
+        async with self._farm.open("GET", _path("jobs", id, "artifacts", name)) as response:
+            async for chunk in chunks(response):
                 yield chunk
 
     async def cancel(self, id: str) -> JobView:
         """Ask for a job to be stopped; one that runs is `cancelling` until it has."""
-        return await self._call(JobView, "POST", _path("jobs", id, "cancel"))
+        return await self._farm.call(JobView, "POST", _path("jobs", id, "cancel"))
 
     async def resolve(self, id: str, as_: Literal["succeeded", "failed", "retry"]) -> JobView:
         """Decide what an uncertain job is."""
         path = _path("jobs", id, "resolve")
-        return await self._call(JobView, "POST", path, data=json.dumps({"as": as_}).encode())
+        return await self._farm.call(JobView, "POST", path, data=json.dumps({"as": as_}).encode())
 
     async def agents(self) -> tuple[AgentView, ...]:
         """Return the agents."""
-        return (await self._call(AgentList, "GET", "/v1/agents")).items
+        return (await self._farm.call(AgentList, "GET", "/v1/agents")).items
 
     async def workers(self) -> tuple[WorkerView, ...]:
         """Return the contexts work can run in, and what they are lent to."""
-        return (await self._call(WorkerList, "GET", "/v1/workers")).items
+        return (await self._farm.call(WorkerList, "GET", "/v1/workers")).items
 
     async def windows(self) -> tuple[WindowView, ...]:
         """Return the browser windows."""
-        return (await self._call(WindowList, "GET", "/v1/windows")).items
+        return (await self._farm.call(WindowList, "GET", "/v1/windows")).items
+
+    async def command(self, command_id: str) -> EvidenceView:
+        """Return what is known of one command that was sent to an agent."""
+        return await self._farm.call(EvidenceView, "GET", _path("commands", command_id))
+
+    async def delivery(self) -> DeliveryView:
+        """Return how the delivery of commands fares, by agent."""
+        return await self._farm.call(DeliveryView, "GET", "/v1/delivery")
 
     async def create_token(self, scope: Scope, name: str = "") -> TokenCreated:
         """Make a token; this answer is the only one that has its secret."""
         body = json.dumps({"scope": scope, "name": name}).encode()
-        return await self._call(TokenCreated, "POST", "/v1/tokens", data=body)
+        return await self._farm.call(TokenCreated, "POST", "/v1/tokens", data=body)
 
     async def revoke_token(self, token_id: str) -> None:
         """Let a token open nothing any more."""
-        async with self._open("DELETE", _path("tokens", token_id)):
+        async with self._farm.open("DELETE", _path("tokens", token_id)):
             pass
 
     async def ready(self) -> ReadyView:
         """Tell whether the farm's self-test passes; a farm that is not ready is no error."""
-        async with self._open("GET", "/readyz", accept=(503,)) as response:
-            return await _parsed(ReadyView, response)
+        async with self._farm.open("GET", "/readyz", accept=(503,)) as response:
+            return await parsed(ReadyView, response)
 
     async def verify(self) -> AsyncGenerator[PointView | VerifyEnd, None]:
         """Have the farm prove what its pool promises; yield each point as it is settled.
@@ -241,65 +234,13 @@ class FarmClient:
             FarmApiError: With status 409 while another verification runs.
             FarmUnreachableError: If the farm breaks off before the end.
         """
-        async with self._open("POST", "/v1/verify") as response:
-            async for line in lines(_chunks(response)):
+        async with self._farm.open("POST", "/v1/verify") as response:
+            async for line in lines(chunks(response)):
                 told = VerifyLine.model_validate_json(line).root
                 yield told
                 if isinstance(told, VerifyEnd):
                     return
-        raise FarmUnreachableError(f"{self._url} broke off before the end of the verification")
-
-    async def _call(
-        self,
-        model: type[_Body],
-        method: str,
-        path: str,
-        *,
-        query: _Query | None = None,
-        data: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-        quiet_s: float = _QUIET_S,
-    ) -> _Body:
-        async with self._open(
-            method, path, query=query, data=data, headers=headers, quiet_s=quiet_s
-        ) as response:
-            return await _parsed(model, response)
-
-    @asynccontextmanager
-    async def _open(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: _Query | None = None,
-        data: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-        quiet_s: float = _QUIET_S,
-        accept: tuple[int, ...] = (),
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send one request; what goes wrong while the answer is read is translated too."""
-        if self._session is None:
-            self._session = aiohttp.ClientSession()
-        sent = dict(headers or {})
-        if self._token is not None:
-            sent["Authorization"] = f"Bearer {self._token}"
-        try:
-            async with self._session.request(
-                method,
-                self._url + path,
-                params={k: str(v) for k, v in (query or {}).items() if v is not None},
-                data=None if data is None else io.BytesIO(data),
-                headers=sent,
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=quiet_s),
-            ) as response:
-                if response.status >= 300 and response.status not in accept:
-                    raise FarmApiError(response.status, await _problem(response))
-                yield response
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise FarmUnreachableError(
-                f"no answer from {self._url}: {str(error) or type(error).__name__}"
-            ) from error
+        raise FarmUnreachableError(f"{self._farm.url} broke off before the end of the verification")
 
 
 def _in_envelope(file: bytes, content_type: str | None, params: Mapping[str, Any]) -> bytes | None:
@@ -314,32 +255,3 @@ def _in_envelope(file: bytes, content_type: str | None, params: Mapping[str, Any
 
 def _path(*segments: str) -> str:
     return "/v1/" + "/".join(quote(segment, safe="") for segment in segments)
-
-
-def _chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    return aiter(response.content.iter_any())
-
-
-async def _parsed(model: type[_Body], response: aiohttp.ClientResponse) -> _Body:
-    try:
-        return model.model_validate_json(await response.read())
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        place = ".".join(map(str, wrong["loc"])) or "its answer"
-        raise FarmUnreachableError(
-            f"{response.url} does not answer as a farm: {place}: {wrong['msg']}"
-        ) from error
-
-
-async def _problem(response: aiohttp.ClientResponse) -> Problem:
-    """Read the problem, or make one of whatever a stranger on the way answered."""
-    body = await response.content.read(_CHUNK)
-    try:
-        return Problem.model_validate_json(body)
-    except ValidationError:
-        return Problem(
-            type="about:blank",
-            title=response.reason or "Error",
-            status=max(400, response.status),
-            detail=f"{response.method} {response.url.path} was answered by {response.status}",
-        )

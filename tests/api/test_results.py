@@ -2,12 +2,15 @@ import asyncio
 import csv
 import io
 import json
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from farm.api import results
 from farm.core.job_states import AttemptState, JobState
+from farm.jobs import export
 from tests.api.stack import AGENT, MAX_ARTIFACT, Stack, running
 
 
@@ -217,3 +220,30 @@ async def test_a_full_disk_is_a_problem_of_its_own_and_keeps_nothing(tmp_path: P
         assert (status, body["type"]) == (507, "/problems/artifact-store-full")
         _, _, text = await get(stack, f"/v1/jobs/{job_id}/artifacts")
         assert json.loads(text)["items"] == []
+
+
+async def test_a_client_that_reads_no_more_is_cut_off(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_go = asyncio.Event()
+
+    async def endless(_: object) -> AsyncGenerator[bytes, None]:
+        try:
+            while True:
+                yield b"x" * 65_536
+        finally:
+            let_go.set()
+
+    monkeypatch.setattr(results, "_UNREAD_S", 0.05)
+    monkeypatch.setattr(export, "json_lines", endless)
+    job_id = await stack.submit()
+    host, port = stack.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port), limit=1)
+    try:
+        head = "".join(f"{name}: {value}\r\n" for name, value in stack.as_admin().items())
+        writer.write(f"GET /v1/jobs/{job_id}/items HTTP/1.1\r\nHost: {host}\r\n{head}\r\n".encode())
+        async with asyncio.timeout(10):
+            assert await reader.readexactly(12) == b"HTTP/1.1 200"  # and nothing more is taken
+            await let_go.wait()
+    finally:
+        writer.close()

@@ -10,7 +10,10 @@ import pytest
 
 from farm.cli.exits import ExitCode
 from farm.core.job_states import AttemptState, JobState
-from tests.api.stack import Stack, running
+from farm.protocol import messages as wire
+from tests.api.stack import AGENT, Stack, running
+from tests.api.test_delivery import send
+from tests.api.test_pool import connect
 from tests.cli.uploading import upload
 
 ROOT = Path(__file__).parents[2]
@@ -177,6 +180,31 @@ async def test_a_token_is_written_to_stdout_alone(stack: Stack) -> None:
 async def test_the_fleet_is_listed_even_where_there_is_none(stack: Stack, what: str) -> None:
     assert json.loads((await farm(stack, what, "--json")).stdout) == []
     assert (await farm(stack, what)).exit_code == ExitCode.SUCCEEDED
+
+
+async def test_what_is_known_of_a_command_and_of_delivery_is_shown(stack: Stack) -> None:
+    await connect(stack)
+    await send(stack, "c")
+    result = wire.Result(command_id="c", outcome="succeeded", value={"n": 1})
+    await stack.node.answered(AGENT, result)
+    shown = await farm(stack, "command", "c")
+    assert shown.exit_code == ExitCode.SUCCEEDED, shown.stderr
+    said = [line.split(":", 1) for line in shown.stdout.splitlines()]
+    assert {name: value.strip() for name, value in said} == {
+        "kind": "probe",
+        "agent": AGENT,
+        "state": "result",
+        "sent": "yes",
+        "acknowledged": "yes",
+        "result kept": "yes",
+        "effect can be established": "unknown",
+        "repeat is safe": "unknown",
+    }
+    assert json.loads((await farm(stack, "command", "c", "--json")).stdout)["command_id"] == "c"
+    assert (await farm(stack, "command", "d")).exit_code == ExitCode.FAILED
+    counted = json.loads((await farm(stack, "delivery", "--json")).stdout)
+    assert [one["client_id"] for one in counted["items"]] == [AGENT]
+    assert (await farm(stack, "delivery")).stdout.split()[-1] == "-"
 
 
 async def test_revoking_says_which_token_opens_nothing_and_refuses_a_wrong_id(stack: Stack) -> None:

@@ -168,9 +168,11 @@ async def test_events_go_on_where_they_were_after_the_connection_broke(
         group.create_task(watch())
         while not seen:
             await asyncio.sleep(0.01)
-        assert farm._session is not None
-        assert farm._session.connector is not None
-        for transport in [c.transport for c in farm._session.connector._acquired if c.transport]:
+        assert farm._farm._session is not None
+        assert farm._farm._session.connector is not None
+        for transport in [
+            c.transport for c in farm._farm._session.connector._acquired if c.transport
+        ]:
             transport.abort()
         attempt = await stack.start(job_id)
         await stack.finish(attempt)
