@@ -8,12 +8,12 @@ from playwright.async_api import BrowserContext, Page
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Geolocation as PlaywrightGeolocation
 
-from agent.chromium.egress import Policy
 from agent.chromium.forwarder import Forwarder
 from agent.chromium.guards import guard_headed, guard_page
 from agent.chromium.overlays import TabOverlay
 from agent.chromium.shielding import within
 from agent.chromium.tabs import End, Tab
+from agent.egress.policy import Policy
 from agent.ports import BrowserEvent, Denied, TabCrashed, TabGone, WindowGone
 from farm.protocol.plan import BrowserOptions, Egress, Geolocation
 
