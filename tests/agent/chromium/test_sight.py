@@ -10,7 +10,7 @@ from agent.chromium.discovery import Found
 from agent.ports import SeenTab, SeenWindow, Stirred
 from tests.agent.chromium.desktop import Desktop
 from tests.agent.chromium.journal import goto, script
-from tests.agent.chromium.test_browser import Rig
+from tests.agent.chromium.rig import Rig
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
