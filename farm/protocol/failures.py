@@ -22,6 +22,7 @@ class Reason(StrEnum):
     NAVIGATION_TIMEOUT = "navigation_timeout"
     PAGE_CRASHED = "page_crashed"
     PAGE_CLOSED = "page_closed"
+    PAGE_FLOODED = "page_flooded"
     REQUIRED_MISSING = "required_missing"
     SCRIPT_ERROR = "script_error"
     SELECTOR_AMBIGUOUS = "selector_ambiguous"
