@@ -159,7 +159,7 @@ class Machine:
         running = tuple(run.listing() for run in self._runs.all())
         return [ev.Send(self._link.hello(self._epoch, running, now))]
 
-    def _heard(self, message: wire.ToAgent, now: float) -> list[Instruction]:
+    def _heard(self, message: wire.ToAgent, now: float) -> list[Instruction]:  # noqa: C901 - a flat table
         match message:
             case wire.Welcome():
                 self._link.welcome(message, now)
@@ -175,6 +175,8 @@ class Machine:
                 return self._runs.stored(message)
             case wire.Drain(deadline_s=deadline_s):
                 return self._stop(deadline_s, now)
+            case wire.OpenChannel():
+                return [_no_channel(message, "not_understood", f"no channels of {message.kind!r}")]
             case wire.Ping(nonce=nonce):
                 self._link.answered(nonce)
                 return [ev.Send(wire.Pong(nonce=nonce))]
@@ -316,6 +318,11 @@ class Machine:
 def _refusal(command: wire.Command, reason: str, detail: str = "") -> ev.Send:
     ack = {"command_id": command.command_id, "refused": reason, "detail": detail}
     return ev.Send(wire.Ack.model_validate(ack))
+
+
+def _no_channel(message: wire.OpenChannel, reason: str, detail: str) -> ev.Send:
+    refused = {"channel_id": message.channel_id, "reason": reason, "detail": detail}
+    return ev.Send(wire.ChannelRefused.model_validate(refused))
 
 
 def _failed(command_id: str, detail: str) -> ev.Send:

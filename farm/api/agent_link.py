@@ -214,7 +214,7 @@ class AgentLink:
                 await self._socket.close()
             case wire.Error():
                 log.warning("agent.error", client_id=client_id, detail=message.detail)
-            case wire.Heartbeat() | wire.Pong() | wire.Hello():
+            case wire.Heartbeat() | wire.Pong() | wire.Hello() | wire.ChannelRefused():
                 pass  # that it came is what counts
             case _:
                 assert_never(message)

@@ -14,6 +14,7 @@ from farm.protocol.messages.evidence import (
 from farm.protocol.messages.from_agent import (
     Ack,
     Bye,
+    ChannelRefused,
     Error,
     Events,
     FromAgent,
@@ -29,6 +30,7 @@ from farm.protocol.messages.to_agent import (
     Command,
     CreateFlow,
     Drain,
+    OpenChannel,
     OpenTab,
     OpenWindow,
     Ping,
@@ -43,6 +45,7 @@ from farm.protocol.messages.to_agent import (
 )
 from farm.protocol.messages.words import (
     PROTOCOL,
+    Bounds,
     Capacity,
     ContextReport,
     ContextState,
@@ -57,9 +60,11 @@ __all__ = [
     "PROTOCOL",
     "Ack",
     "AttemptEvent",
+    "Bounds",
     "Bye",
     "Cancel",
     "Capacity",
+    "ChannelRefused",
     "Command",
     "ContextReport",
     "ContextState",
@@ -76,6 +81,7 @@ __all__ = [
     "Items",
     "Message",
     "Notice",
+    "OpenChannel",
     "OpenTab",
     "OpenWindow",
     "Owner",

@@ -30,7 +30,7 @@ from agent.ports import (
 )
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.messages import StepStarted
-from farm.protocol.plan import BrowserOptions, Plan, Viewport
+from farm.protocol.plan import BrowserOptions, Geolocation, Plan, Viewport
 from tests.agent.chromium.conftest import Site
 from tests.agent.chromium.journal import Journal, goto, plan, script
 
@@ -135,6 +135,31 @@ async def test_a_window_has_the_options_it_was_opened_with(rig: Rig) -> None:
     )
     seen = await page.evaluate("[innerWidth, innerHeight, navigator.language, navigator.userAgent]")
     assert seen == [640, 480, "de-DE", "Test/1"]
+
+
+async def test_pages_see_the_place_the_time_and_the_taste_of_their_window(
+    rig: Rig, site: Site
+) -> None:
+    page = await rig.window(
+        viewport=Viewport(width=640, height=480),
+        device_scale_factor=2,
+        timezone="Asia/Kathmandu",
+        color_scheme="dark",
+        geolocation=Geolocation(latitude=27.7, longitude=85.3, accuracy=12),
+        permissions=("geolocation",),
+    )
+    assert (await rig.run(goto(site.url), egress={"allow": [site.allow]})).outcome == "succeeded"
+    seen = await page.evaluate(
+        """async () => [
+          devicePixelRatio,
+          Intl.DateTimeFormat().resolvedOptions().timeZone,
+          matchMedia('(prefers-color-scheme: dark)').matches,
+          await new Promise((ok, no) => navigator.geolocation.getCurrentPosition(
+            ({coords}) => ok([coords.latitude, coords.longitude, coords.accuracy]), no)),
+          (await navigator.permissions.query({name: 'notifications'})).state,
+        ]"""
+    )
+    assert seen == [2, "Asia/Katmandu", True, [27.7, 85.3, 12], "denied"]
 
 
 async def test_a_hung_script_is_broken_off_and_still_photographed(rig: Rig) -> None:
