@@ -3,7 +3,7 @@
 # display for headed windows, what builds the container images, and a Redis.
 set -euo pipefail
 
-wanted=(python3-doc xvfb xauth libxtst6 buildah debootstrap crun redis-server)
+wanted=(python3-doc xvfb xauth libxtst6 buildah debootstrap crun redis-server postgresql)
 
 command -v dpkg-query >/dev/null || {
     echo "Not a Debian system: tests that need ${wanted[*]} are skipped, or fail where CI is set." >&2

@@ -9,7 +9,7 @@ import asyncio
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import asyncpg
 from sqlalchemy import Connection, delete, insert, make_url, select, text
@@ -137,6 +137,7 @@ class PostgresDatabase:
         Raises:
             StoreUnavailableError: If the database failed.
         """
+        self._hold.check_open()
         try:
             async with self._engine.connect() as connection:
                 return await connection.run_sync(work)
@@ -174,9 +175,9 @@ class _Hold:
             await connection.execution_options(isolation_level="AUTOCOMMIT")
             taken: bool = (await connection.execute(_LOCK)).scalar_one()
             if taken:
-                driver = (await connection.get_raw_connection()).driver_connection
-                assert driver is not None
-                driver.add_termination_listener(self._on_end)
+                raw = await connection.get_raw_connection()
+                session = cast("asyncpg.Connection", raw.driver_connection)
+                session.add_termination_listener(self._on_end)
         except BaseException:
             await _end(connection)
             raise
@@ -198,15 +199,20 @@ class _Hold:
         Raises:
             StoreUnavailableError: If it is not.
         """
-        if self._connection is None:
-            raise StoreUnavailableError("the ledger is not open")
+        self.check_open()
         if self._lost:
             async with self._one_at_a_time:
                 if self._lost:
-                    await self._take_again(self._connection)
+                    await self._take_again()
 
-    async def _take_again(self, lost: AsyncConnection) -> None:
-        await _end(lost)
+    def check_open(self) -> None:
+        """Make sure that it has been taken, and not given up. Raises StoreUnavailableError."""
+        if self._connection is None:
+            raise StoreUnavailableError("the ledger is not open")
+
+    async def _take_again(self) -> None:
+        if self._connection is not None:
+            await _end(self._connection)
         if not await self.take():
             raise StoreUnavailableError("the ledger's lock was lost, and another session has it")
         async with self._engine.connect() as connection:
