@@ -8,6 +8,7 @@ import structlog
 
 from agent.machine import Event, Instruction, Machine
 from agent.machine import events as ev
+from agent.machine.control import OutOfPlaceError
 from agent.ports import (
     Browser,
     BrowserUnavailable,
@@ -217,6 +218,8 @@ class Runner:
                 self.post(ev.WindowGone(window_id))
             case ev.RunProbe(command_id):
                 await self._probe(command_id)
+            case ev.Intervene(context_id, wanted):
+                await self._intervene(context_id, wanted)
             case ev.ShowDraining():
                 await self._browser.drain()
             case _:
@@ -230,6 +233,17 @@ class Runner:
             return
         log.info("browser.started", product=info.product, executable=info.executable, pid=info.pid)
         self.post(ev.BrowserStarted(epoch, info.product))
+
+    async def _intervene(self, context_id: str, wanted: wire.Intervene) -> None:
+        outcome: wire.InterventionOutcome = "applied"
+        detail = ""
+        try:
+            await self._browser.intervene(context_id, wanted)
+        except OutOfPlaceError as error:
+            outcome, detail = "out_of_place", str(error)
+        except KeyError:
+            outcome, detail = "stale_target", "no run is on the tab any more"
+        self.post(ev.Intervened(wanted.intervention_id, outcome, detail))
 
     async def _open(self, command_id: str, opening: Coroutine[object, object, None]) -> None:
         try:

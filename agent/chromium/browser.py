@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from typing import assert_never
 
 import structlog
 from playwright.async_api import Error as PlaywrightError
@@ -15,6 +16,7 @@ from agent.chromium.shielding import to_the_end, within
 from agent.chromium.tabs import Tab
 from agent.chromium.windows import CLOSE_S, Window
 from agent.chromium.workspace import sweep
+from agent.machine.control import Move
 from agent.ports import (
     BrowserEvent,
     BrowserInfo,
@@ -26,6 +28,7 @@ from agent.ports import (
 )
 from agent.steps.run import run_plan
 from farm.protocol.failures import Failure, Reason
+from farm.protocol.messages import Intervene
 from farm.protocol.plan import BrowserOptions, Plan
 
 _log = structlog.get_logger(__name__)
@@ -41,6 +44,7 @@ class ChromiumBrowser:
         *,
         headless: bool,
         overlay: bool = True,
+        guard: bool = False,
         env: Mapping[str, str],
         executable: str | None = None,
         sandbox: bool | None = None,
@@ -54,6 +58,7 @@ class ChromiumBrowser:
         Args:
             headless: Without windows.
             overlay: Show people in each tab what it does; without windows there is none.
+            guard: Keep people's input away from worker tabs while automation has control.
             env: The agent's environment; what Chromium gets of it is an allow-list. Headed use
                 needs `DISPLAY` in it.
             executable: A browser to use and no other.
@@ -67,6 +72,7 @@ class ChromiumBrowser:
         """
         self._headless = headless
         self._overlay = overlay and not headless
+        self._guard = guard
         self._env = env
         self._executable = executable
         self._sandbox = sandbox
@@ -113,7 +119,7 @@ class ChromiumBrowser:
 
         async def opening() -> None:
             await window.open(life.browser, options, headed=not self._headless)
-            await window.open_tab(context_id, overlay=self._overlay)
+            await window.open_tab(context_id, overlay=self._overlay, guard=self._guard)
 
         try:
             await to_the_end(self._bounded(life, opening()), name="window.open")
@@ -124,7 +130,7 @@ class ChromiumBrowser:
     async def open_tab(self, window_id: str, context_id: str) -> None:
         """Open one more tab in a window; see the port."""
         life, window = self._living(), self._windows[window_id]
-        opening = window.open_tab(context_id, overlay=self._overlay)
+        opening = window.open_tab(context_id, overlay=self._overlay, guard=self._guard)
         try:
             await to_the_end(self._bounded(life, opening), name="tab.open")
         except asyncio.CancelledError:
@@ -160,6 +166,26 @@ class ChromiumBrowser:
             await to_the_end(self._end_window(window.window_id))
             return replace(outcome, page_gone=True)
         return outcome
+
+    async def intervene(self, context_id: str, wanted: Intervene) -> None:
+        """Do what a person wants; see the port."""
+        place = self._place(context_id)
+        if place is None:
+            raise KeyError(context_id)
+        _, tab = place
+        match wanted.kind:
+            case "pause":
+                tab.control.move(Move.PAUSE, wanted.by)
+            case "resume":
+                tab.control.move(Move.RESUME, wanted.by)
+            case "takeover":
+                tab.control.move(Move.TAKE_OVER, wanted.by)
+            case "hand_back":
+                tab.control.move(Move.HAND_BACK, wanted.by)
+            case "message":
+                raise KeyError(context_id)
+            case _ as unreachable:
+                assert_never(unreachable)
 
     async def close_tab(self, context_id: str) -> None:
         """Close a tab, with its window if it is the only one; see the port."""

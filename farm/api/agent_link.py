@@ -212,6 +212,8 @@ class AgentLink:
                 log.info("agent.left", client_id=client_id, reason=message.reason)
                 await links.dispatcher.agent_is_gone(client_id, "the agent has left")
                 await self._socket.close()
+            case wire.Intervened():
+                pass
             case wire.Error():
                 log.warning("agent.error", client_id=client_id, detail=message.detail)
             case wire.Heartbeat() | wire.Pong() | wire.Hello() | wire.ChannelRefused():
