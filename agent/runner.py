@@ -216,6 +216,11 @@ class Runner:
             case ev.CloseWindow(window_id):
                 await self._browser.close_window(window_id)
                 self.post(ev.WindowGone(window_id))
+            case _:
+                await self._more_work(instruction)
+
+    async def _more_work(self, instruction: Instruction) -> None:
+        match instruction:
             case ev.RunProbe(command_id):
                 await self._probe(command_id)
             case ev.Intervene(context_id, wanted):

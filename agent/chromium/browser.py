@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import assert_never
+from typing import Literal, assert_never
 
 import structlog
 from playwright.async_api import Error as PlaywrightError
@@ -34,6 +35,8 @@ from farm.protocol.plan import BrowserOptions, Plan
 _log = structlog.get_logger(__name__)
 _OPEN_S = 30.0
 _PROBE_S = 15.0
+
+Level = Literal["close_window", "kill_browser"]
 
 
 class ChromiumBrowser:
@@ -84,6 +87,8 @@ class ChromiumBrowser:
         self._windows: dict[str, Window] = {}
         self._dead: list[Window] = []
         self._tell: Callable[[BrowserEvent], None] = lambda _: None
+        self.escalations: Counter[Level] = Counter()
+        """How often one means of ending a tab has failed and the next one had to be used."""
 
     async def start(self, tell: Callable[[BrowserEvent], None]) -> BrowserInfo:
         """Begin a life; see the port."""
@@ -202,8 +207,11 @@ class ChromiumBrowser:
         if place is None:
             return
         window, tab = place
-        if len(window.tabs) <= 1 or not await self._close_page(tab):
-            await self._end_window(window.window_id)
+        if len(window.tabs) > 1:
+            if await self._close_page(tab):
+                return
+            self._escalate("close_window", window.window_id)
+        await self._end_window(window.window_id)
 
     async def _close_page(self, tab: Tab) -> bool:
         await tab.close_extras()
@@ -216,10 +224,14 @@ class ChromiumBrowser:
         if window is None:
             return
         if not await window.close() and life is not None:
-            _log.warning("window.stuck", window_id=window_id)
+            self._escalate("kill_browser", window_id)
             life.lose(f"window {window_id} does not close")
             await life.kill()
         self._windows.pop(window_id, None)
+
+    def _escalate(self, to: Level, window_id: str) -> None:
+        self.escalations[to] += 1
+        _log.warning("tab.stuck", window_id=window_id, then=to)
 
     async def drain(self) -> None:
         """Show in every tab that the agent takes nothing new; see the port."""

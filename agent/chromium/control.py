@@ -69,8 +69,11 @@ class TabControl:
     async def watch_over(self, session: CDPSession) -> None:
         """Guard one more page, for as long as the session lasts; the first one is the tab's own."""
         self._sessions[session] = False
-        session.on("close", lambda _: self._sessions.pop(session, None))
+        session.on("close", lambda _: self._forget(session))
         await self._apply()
+
+    def _forget(self, session: CDPSession) -> None:
+        self._sessions.pop(session, None)
 
     # A run
 

@@ -212,6 +212,20 @@ class AgentLink:
                 log.info("agent.left", client_id=client_id, reason=message.reason)
                 await links.dispatcher.agent_is_gone(client_id, "the agent has left")
                 await self._socket.close()
+            case _:
+                self._note(client_id, message)
+
+    def _note(
+        self,
+        client_id: ClientId,
+        message: wire.Intervened
+        | wire.Error
+        | wire.Heartbeat
+        | wire.Pong
+        | wire.Hello
+        | wire.ChannelRefused,
+    ) -> None:
+        match message:
             case wire.Intervened():
                 pass
             case wire.Error():

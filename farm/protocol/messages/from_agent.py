@@ -43,6 +43,8 @@ class Hello(Message):
     running: tuple[Running, ...] = ()
     browser: str | None = None
     """Product and version, for people."""
+    user_windows_lost: int = Field(default=0, ge=0)
+    """So many windows of a person's went with the browser's last life."""
 
     @field_validator("highest_token")
     @classmethod
@@ -149,6 +151,8 @@ class Bye(Message):
 
     op: Literal["bye"] = "bye"
     reason: str = ""
+    user_windows_lost: int = Field(default=0, ge=0)
+    """So many windows of a person's went with it."""
 
 
 FromAgent = Annotated[
