@@ -18,6 +18,7 @@ from agent.machine.events import (
 )
 from farm.protocol.messages import AttemptEvent, FromAgent, Token
 from farm.protocol.plan import BrowserOptions, Plan
+from farm.protocol.recordings import RecordingKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +51,17 @@ class Evidence(Protocol):
         """
         ...
 
-    async def upload(self, name: str, content: bytes | Path, media_type: str) -> str:
+    async def upload(
+        self,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
+    ) -> str:
         """Store a file as an artifact of the attempt; return the name it was given.
+
+        With `recording` it is that which the farm waits for.
 
         Raises:
             UploadRefused: If the farm has no room for it, or it is too large.
@@ -162,7 +172,14 @@ class Uploads(Protocol):
     """Where the files of attempts go."""
 
     async def upload(
-        self, attempt_id: str, token: Token, name: str, content: bytes | Path, media_type: str
+        self,
+        attempt_id: str,
+        token: Token,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
     ) -> str:
         """Store a file; see `Evidence.upload`."""
         ...

@@ -16,6 +16,7 @@ from agent.ports import (
     Uploads,
 )
 from farm.protocol import messages as wire
+from farm.protocol.recordings import RecordingKind
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -65,12 +66,24 @@ class RunEvidence:
             self._moved.clear()
             await self._moved.wait()
 
-    async def upload(self, name: str, content: bytes | Path, media_type: str) -> str:
+    async def upload(
+        self,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
+    ) -> str:
         """See `Evidence.upload`."""
         if self._disowned:
             raise StaleAssignment
         return await self._uploads.upload(
-            self._start.plan.attempt_id, self._start.token, name, content, media_type
+            self._start.plan.attempt_id,
+            self._start.token,
+            name,
+            content,
+            media_type,
+            recording=recording,
         )
 
     def begin(self) -> None:

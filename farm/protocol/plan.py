@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from farm.protocol.extraction import Strict
+from farm.protocol.recordings import Recording
 from farm.protocol.steps import Effect, Step
 
 
@@ -57,3 +58,5 @@ class Plan(BaseModel):
     reuse: bool = False
     """The tab stays as it is after success, for the next job of the same identity."""
     egress: Egress = Egress()
+    record: Recording | None = None
+    """What to record of it; None is nothing."""

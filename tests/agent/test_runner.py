@@ -20,6 +20,7 @@ from agent.ports import (
 from agent.runner import Runner
 from farm.protocol import messages as wire
 from farm.protocol.plan import BrowserOptions, Plan
+from farm.protocol.recordings import RecordingKind
 from tests.agent.scene import HELLO, begun, note, plan, token
 
 Tell = Callable[[ev.LinkUp | ev.LinkDown | ev.Heard], None]
@@ -114,7 +115,14 @@ class StandInUploads:
         self.files: list[str] = []
 
     async def upload(
-        self, attempt_id: str, token: wire.Token, name: str, content: bytes | Path, media_type: str
+        self,
+        attempt_id: str,
+        token: wire.Token,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
     ) -> str:
         self.files.append(f"{attempt_id}/{token.counter}/{name}")
         return name
