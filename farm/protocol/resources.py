@@ -277,13 +277,16 @@ class WorkerView(Resource):
     """One context: a place that work can run."""
 
     label: str
-    """A short name for people, such as `W1`."""
+    """The name people see on it and in logs, such as `W1 · T1`."""
     context_id: str
     client_id: str
     window_id: str | None = None
     owner: str
+    """`worker`, or `user` for what a person has opened outside all workers' windows."""
     state: str
     clean: bool
+    opener: str | None = None
+    """The context whose task has opened it, and with which it goes."""
     assignment: AssignmentView | None = None
 
 
@@ -291,6 +294,15 @@ class WorkerList(Resource):
     """The contexts, by agent."""
 
     items: tuple[WorkerView, ...]
+
+
+class BoundsView(Resource):
+    """Where a window is on its screen, in pixels."""
+
+    left: int
+    top: int
+    width: int
+    height: int
 
 
 class WindowView(Resource):
@@ -301,6 +313,9 @@ class WindowView(Resource):
     identity: str | None = None
     """None is anonymous."""
     owner: str
+    """`worker`, or `user` for one that a person has opened."""
+    bounds: BoundsView | None = None
+    """Where it is known: in browsers with windows."""
     contexts: tuple[str, ...]
 
 

@@ -44,7 +44,7 @@ def to_plan(
 def browser_options(spec: JobSpec) -> BrowserOptions:
     """Return what the job's window is to be opened with."""
     asked = spec.browser
-    return BrowserOptions(viewport=asked.viewport, locale=asked.locale, user_agent=asked.user_agent)
+    return BrowserOptions(**{name: getattr(asked, name) for name in BrowserOptions.model_fields})
 
 
 def identity(spec: JobSpec) -> str | None:

@@ -15,6 +15,7 @@ from farm.protocol.messages.evidence import (
 from farm.protocol.messages.from_agent import (
     Ack,
     Bye,
+    ChannelRefused,
     Error,
     Events,
     FromAgent,
@@ -30,6 +31,7 @@ from farm.protocol.messages.to_agent import (
     Command,
     CreateFlow,
     Drain,
+    OpenChannel,
     OpenTab,
     OpenWindow,
     Ping,
@@ -44,6 +46,7 @@ from farm.protocol.messages.to_agent import (
 )
 from farm.protocol.messages.words import (
     PROTOCOL,
+    Bounds,
     Capacity,
     ContextReport,
     ContextState,
@@ -58,9 +61,11 @@ __all__ = [
     "PROTOCOL",
     "Ack",
     "AttemptEvent",
+    "Bounds",
     "Bye",
     "Cancel",
     "Capacity",
+    "ChannelRefused",
     "Command",
     "ContextReport",
     "ContextState",
@@ -77,6 +82,7 @@ __all__ = [
     "Items",
     "Message",
     "Notice",
+    "OpenChannel",
     "OpenTab",
     "OpenWindow",
     "Owner",

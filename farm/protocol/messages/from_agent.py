@@ -41,6 +41,8 @@ class Hello(Message):
     running: tuple[Running, ...] = ()
     browser: str | None = None
     """Product and version, for people."""
+    user_windows_lost: int = Field(default=0, ge=0)
+    """So many windows of a person's went with the browser's last life."""
 
     @field_validator("highest_token")
     @classmethod
@@ -110,6 +112,15 @@ class Result(Message):
     """What a command other than a run gives back, such as `window_id` and `context_id`."""
 
 
+class ChannelRefused(Message):
+    """A channel that was asked for will not be dialled."""
+
+    op: Literal["channel_refused"] = "channel_refused"
+    channel_id: str
+    reason: Literal["unknown_context", "stale_epoch", "not_understood", "unavailable"]
+    detail: str = ""
+
+
 class Error(Message):
     """The farm sent something that can't be understood."""
 
@@ -129,10 +140,12 @@ class Bye(Message):
 
     op: Literal["bye"] = "bye"
     reason: str = ""
+    user_windows_lost: int = Field(default=0, ge=0)
+    """So many windows of a person's went with it."""
 
 
 FromAgent = Annotated[
-    Hello | Heartbeat | Report | Ack | Events | Result | Error | Pong | Bye,
+    Hello | Heartbeat | Report | Ack | Events | Result | ChannelRefused | Error | Pong | Bye,
     Field(discriminator="op"),
 ]
 

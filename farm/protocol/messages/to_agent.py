@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -119,6 +119,24 @@ class Drain(Message):
     deadline_s: float = 30.0
 
 
+class OpenChannel(Message):
+    """Dial `GET /v1/agent/channels/{channel_id}`: what is big or fast travels beside this link.
+
+    Nothing answers it here but `channel_refused`; that the agent dials is the answer.
+    """
+
+    op: Literal["open_channel"] = "open_channel"
+    channel_id: str = Field(pattern=r"^[A-Za-z0-9_-]{16,64}$")
+    """Opens one connection, once, for the agent that was asked."""
+    kind: str = Field(max_length=64)
+    """What it is for, such as `live`; an agent refuses what it does not know."""
+    context_id: str
+    epoch_number: int
+    """The life of the browser that `context_id` is of."""
+    options: dict[str, Any] = Field(default={})
+    """As `kind` has them."""
+
+
 class Ping(Message):
     """The farm is there: the answer to a heartbeat, and a question for `pong`."""
 
@@ -127,7 +145,8 @@ class Ping(Message):
 
 
 ToAgent = Annotated[
-    Welcome | Refused | Command | Cancel | Stored | Drain | Ping, Field(discriminator="op")
+    Welcome | Refused | Command | Cancel | Stored | Drain | OpenChannel | Ping,
+    Field(discriminator="op"),
 ]
 
 to_agent: TypeAdapter[ToAgent] = TypeAdapter(ToAgent)

@@ -44,14 +44,29 @@ class Running(Message):
     """The browser life it ran in."""
 
 
+class Bounds(Message):
+    """Where a window is on its screen, in pixels."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+
 class WindowReport(Message):
-    """One browser window, in exactly one identity."""
+    """One browser window, in exactly one identity.
+
+    That of a worker is its identity: popups that the browser shows in frames of their own are tabs
+    of it. That of a person (`owner` is `user`) is what the person sees as one.
+    """
 
     window_id: str
     identity: str | None = None
     profile: str = ""
     """The options it was opened with, as the farm named them in `open_window`."""
     owner: Owner = "worker"
+    bounds: Bounds | None = None
+    """Where it is known."""
 
 
 class ContextReport(Message):
@@ -64,3 +79,6 @@ class ContextReport(Message):
     clean: bool = True
     token: Token | None = None
     """The assignment the agent believes to hold here."""
+    opener: str | None = None
+    """The context whose task it belongs to: a page of that one, or a person in its window, has
+    opened it. It is never lent, and goes with its task."""

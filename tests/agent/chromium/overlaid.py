@@ -17,7 +17,7 @@ from farm.protocol.recordings import RecordingKind
 from overlay import BINDING, COLOURS, WORLD, State
 from tests.agent.chromium.conftest import Handler, Site
 from tests.agent.chromium.journal import Journal, goto, plan
-from tests.agent.chromium.test_browser import Rig
+from tests.agent.chromium.rig import Rig
 
 
 class Files(Journal):
