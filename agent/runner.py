@@ -17,6 +17,7 @@ from agent.ports import (
     Uploads,
 )
 from farm.protocol import messages as wire
+from farm.protocol.recordings import RecordingKind
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -66,12 +67,24 @@ class RunEvidence:
             self._moved.clear()
             await self._moved.wait()
 
-    async def upload(self, name: str, content: bytes | Path, media_type: str) -> str:
+    async def upload(
+        self,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
+    ) -> str:
         """See `Evidence.upload`."""
         if self._disowned:
             raise StaleAssignment
         return await self._uploads.upload(
-            self._start.plan.attempt_id, self._start.token, name, content, media_type
+            self._start.plan.attempt_id,
+            self._start.token,
+            name,
+            content,
+            media_type,
+            recording=recording,
         )
 
     def begin(self) -> None:
@@ -210,6 +223,8 @@ class Runner:
                 await self._open(command_id, opening)
             case ev.OpenTab(command_id, window_id, context_id):
                 await self._open(command_id, self._browser.open_tab(window_id, context_id))
+            case ev.Look(epoch):
+                self.post(ev.Seen(epoch, await self._browser.look()))
             case ev.CloseTab(context_id):
                 await self._browser.close_tab(context_id)
                 self.post(ev.TabGone(context_id))
