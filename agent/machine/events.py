@@ -67,6 +67,45 @@ class WindowGone:
 
 
 @dataclass(frozen=True, slots=True)
+class Stirred:
+    """Windows or tabs have come or gone of which nothing else is told: look at them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenTab:
+    """One tab, as the browser has it. Nothing is known of what is in it."""
+
+    key: str
+    """The browser's own name of it."""
+    context_id: str | None = None
+    """What it is called, if the farm has asked for it."""
+    opener: str | None = None
+    """The tab whose task it belongs to."""
+    front: bool = False
+    """It is the one its window shows."""
+    crashed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenWindow:
+    """One window, as people see it."""
+
+    key: str
+    window_id: str | None
+    """The worker's window it is, or is a popup of; None is a person's."""
+    bounds: wire.Bounds | None = None
+    tabs: tuple[SeenTab, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Every window and tab there is in the life of the browser that has this name."""
+
+    epoch: str
+    windows: tuple[SeenWindow, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
     """A window or tab that a command asked for is there."""
 
@@ -109,6 +148,15 @@ class Probed:
 
 
 @dataclass(frozen=True, slots=True)
+class Intervened:
+    """What became of an intervention."""
+
+    intervention_id: str
+    outcome: wire.InterventionOutcome
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LinkUp:
     """There is a connection to the farm; say hello."""
 
@@ -144,11 +192,14 @@ Event = (
     | TabGone
     | TabCrashed
     | WindowGone
+    | Stirred
+    | Seen
     | Opened
     | OpenFailed
     | Noted
     | RunEnded
     | Probed
+    | Intervened
     | LinkUp
     | LinkDown
     | Heard
@@ -191,6 +242,13 @@ class OpenTab:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """See which windows and tabs there are; answer with `Seen` of this epoch."""
+
+    epoch: str
+
+
+@dataclass(frozen=True, slots=True)
 class CloseTab:
     """Close a tab; `TabGone` follows."""
 
@@ -220,6 +278,14 @@ class CancelRun:
     """Stop a run; `RunEnded` follows."""
 
     command_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Intervene:
+    """Do to the run on a tab what a person wants; answer with `Intervened`."""
+
+    context_id: str
+    wanted: wire.Intervene
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,10 +335,12 @@ Instruction = (
     | KillBrowser
     | OpenWindow
     | OpenTab
+    | Look
     | CloseTab
     | CloseWindow
     | StartRun
     | CancelRun
+    | Intervene
     | Settled
     | Disown
     | RunProbe

@@ -8,6 +8,7 @@ from agent.machine.events import Event, Instruction, Outcome
 from agent.machine.link import LinkState
 from agent.machine.runs import Runs
 from agent.machine.state import Run
+from agent.machine.surroundings import Looks
 from agent.machine.tabs import Tabs
 from farm.protocol import messages as wire
 from farm.protocol.failures import Failure, Reason
@@ -25,6 +26,8 @@ class Profile:
     hello: wire.Hello
     identity_idle_s: float
     """A named identity's window is closed after so long without use."""
+    look_s: float | None = None
+    """Where there are windows, it looks so often which tab is in front and where they are."""
 
 
 class Machine:
@@ -35,6 +38,10 @@ class Machine:
         self._link = LinkState(profile.hello)
         self._tabs = Tabs(identity_idle_s=profile.identity_idle_s)
         self._runs = Runs()
+        self._can = frozenset(profile.hello.capabilities)
+        self._looks = Looks(profile.look_s)
+        self._user_windows_lost = 0
+        """Windows of people's that went with the last browser; told by the next `hello`."""
         self._epoch: str | None = None
         self._failed_starts = 0
         self._started_once = False
@@ -90,6 +97,11 @@ class Machine:
                 self._tabs.tab_crashed(context_id)
             case ev.WindowGone(window_id):
                 self._tabs.window_gone(window_id)
+            case ev.Stirred():
+                self._looks.stir(now)
+            case ev.Seen(epoch, windows):
+                if self._looks.looked() and epoch == self._epoch:
+                    self._tabs.see(windows)
             case ev.Opened(command_id):
                 return self._opened(command_id, now)
             case ev.OpenFailed(command_id, detail):
@@ -101,6 +113,8 @@ class Machine:
                 return self._run_ended(command_id, outcome, now)
             case ev.Probed(command_id, failure):
                 return [_failed(command_id, failure) if failure else _done(command_id)]
+            case ev.Intervened(intervention_id, outcome, detail):
+                return [_intervened(intervention_id, outcome, detail)]
             case ev.LinkUp():
                 return self._hello(now)
             case ev.LinkDown():
@@ -129,10 +143,12 @@ class Machine:
         return [ev.StartBrowser(self._new_epoch())]
 
     def _browser_lost(self) -> list[Instruction]:
+        self._user_windows_lost += self._tabs.user_windows
         failed: list[Instruction] = [
             _failed(command_id, "the browser ended") for command_id in self._tabs.lost()
         ]
         self._epoch = None
+        self._looks.clear()
         self._link.forget_epoch()
         if self.draining:
             return failed
@@ -157,12 +173,14 @@ class Machine:
             return []
         self._runs.resend_all()
         running = tuple(run.listing() for run in self._runs.all())
-        return [ev.Send(self._link.hello(self._epoch, running, now))]
+        hello = self._link.hello(self._epoch, running, now, self._user_windows_lost)
+        return [ev.Send(hello)]
 
     def _heard(self, message: wire.ToAgent, now: float) -> list[Instruction]:  # noqa: C901 - a flat table
         match message:
             case wire.Welcome():
                 self._link.welcome(message, now)
+                self._user_windows_lost = 0
                 self._tabs.touch()
                 return self._runs.flush_all()
             case wire.Refused(reason=reason, detail=detail, retry=retry):
@@ -171,6 +189,8 @@ class Machine:
                 return self._command(message, now)
             case wire.Cancel(command_id=command_id, reason=reason):
                 return self._cancel(command_id, reason)
+            case wire.Intervene():
+                return self._intervene(message)
             case wire.Stored():
                 return self._runs.stored(message)
             case wire.Drain(deadline_s=deadline_s):
@@ -256,6 +276,14 @@ class Machine:
             return [ev.Send(refusal)]
         return self._runs.cancel(command_id, reason)
 
+    def _intervene(self, wanted: wire.Intervene) -> list[Instruction]:
+        run = self._runs.get(wanted.command_id)
+        if wanted.kind not in self._can:
+            return [_intervened(wanted.intervention_id, "capability_not_supported")]
+        if run is None or not run.running or run.token != wanted.token:
+            return [_intervened(wanted.intervention_id, "stale_target", "no such run any more")]
+        return [ev.Intervene(run.context_id, wanted)]
+
     def _release(self, command: wire.Command, now: float) -> list[Instruction]:
         if command.context_id is None:
             return []
@@ -293,6 +321,8 @@ class Machine:
             instructions += self._runs.cancel_all("lost_farm")
             instructions += self._tabs.give_up()
         instructions += self._tabs.close_idle(now)
+        if self._epoch is not None and self._looks.is_due(now):
+            instructions.append(ev.Look(self._epoch))
         if self._deadline is not None and now >= self._deadline:
             instructions += self._runs.cancel_all("drained")
         return instructions
@@ -312,7 +342,9 @@ class Machine:
         if self._runs.all() and now < waited_since + _CONFIRM_S:
             return []
         self._said_bye = True
-        return [ev.KillBrowser(), ev.Send(wire.Bye(reason="drained")), ev.Exit(0)]
+        lost = self._user_windows_lost + self._tabs.user_windows
+        bye = wire.Bye(reason="drained", user_windows_lost=lost)
+        return [ev.KillBrowser(), ev.Send(bye), ev.Exit(0)]
 
 
 def _refusal(command: wire.Command, reason: str, detail: str = "") -> ev.Send:
@@ -328,6 +360,14 @@ def _no_channel(message: wire.OpenChannel, reason: str, detail: str) -> ev.Send:
 def _failed(command_id: str, detail: str) -> ev.Send:
     failure = Failure(reason=Reason.INTERNAL, detail=detail[:2000])
     return ev.Send(wire.Result(command_id=command_id, outcome="failed", failure=failure))
+
+
+def _intervened(
+    intervention_id: str, outcome: wire.InterventionOutcome, detail: str = ""
+) -> ev.Send:
+    return ev.Send(
+        wire.Intervened(intervention_id=intervention_id, outcome=outcome, detail=detail[:500])
+    )
 
 
 def _done(command_id: str, value: dict[str, str] | None = None) -> ev.Send:

@@ -71,7 +71,7 @@ class AnAgent(RuleBasedStateMachine):
                     assert {c.window_id for c in message.contexts} == known
                     for context in message.contexts:
                         assert not (context.clean and context.token is not None)
-                        assert not (context.clean and context.state != "idle")
+                        assert not (context.clean and context.state not in ("active", "idle"))
                 case wire.Events(command_id=command_id):
                     numbers = [entry.seq for entry in message.entries]
                     assert numbers == list(range(numbers[0], numbers[-1] + 1))
@@ -186,6 +186,11 @@ class AnAgent(RuleBasedStateMachine):
     @rule(run=runs)
     def is_told_to_cancel(self, run: str) -> None:
         self.take(ev.Heard(wire.Cancel(command_id=run)))
+
+    @rule(run=runs, token=tokens, kind=st.sampled_from(["pause", "takeover", "message"]))
+    def is_told_to_intervene(self, run: str, token: wire.Token, kind: str) -> None:
+        wanted = {"intervention_id": "i", "command_id": run, "token": token, "kind": kind}
+        self.take(ev.Heard(wire.Intervene.model_validate({**wanted, "by": "a"})))
 
     @rule(nonce=st.integers(0, 9))
     def hears_a_ping(self, nonce: int) -> None:
