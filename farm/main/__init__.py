@@ -157,7 +157,9 @@ async def _running(
         provision_timeout_s=settings.jobs.provision_timeout_s,
     )
     readiness = Readiness(
-        AgentProbe(registry, app_node, clock, not_of=(VERIFY,), coordinator=name), clock
+        AgentProbe(registry, app_node, clock, not_of=(VERIFY,), coordinator=name),
+        clock,
+        store=ledger.check,
     )
     gone_after_s = settings.link.window_s * settings.link.gone_after_windows
     runner = AttemptRunner(

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, literal, select, update
 
 from farm.core.job_states import JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
@@ -38,6 +38,7 @@ from farm.stores.records import (
 T = TypeVar("T")
 
 _ITEMS_AT_ONCE = 500
+_NOTHING = select(literal(1))
 _COUNT_START = (
     update(schema.meta)
     .where(schema.meta.c.name == "store_epoch")
@@ -87,6 +88,10 @@ class SqlLedger:
     async def close(self) -> None:
         """Close the database."""
         await self._db.close()
+
+    async def check(self) -> None:
+        """Return if the database answers."""
+        await self._db.read(lambda db: db.execute(_NOTHING))
 
     async def accept(self, job: NewJob, *, now: Instant) -> tuple[Job, bool]:
         """Add a job once per idempotency key."""
