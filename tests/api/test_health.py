@@ -2,7 +2,7 @@ import asyncio
 
 from farm.api.readiness import Readiness
 from farm.core.model import Instant
-from farm.errors import StoreUnavailableError
+from farm.errors import ClientAbsentError, StoreUnavailableError
 from tests.api.stack import Probe, Stack
 
 
