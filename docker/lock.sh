@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Write the two locks of the images from requirements.lock: what tabfarm needs when it runs, over
-# Redis and PostgreSQL, too, and what builds its wheel. Same versions, same hashes, without what only its developers need.
+# Redis, too, and what builds its wheel. Same versions, same hashes, without what only its developers need.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,7 +19,6 @@ compile() {
 import tomllib
 with open("pyproject.toml", "rb") as file:
     project = tomllib.load(file)["project"]
-    extras = project["optional-dependencies"].values()
-    print(*project["dependencies"], *(one for extra in extras for one in extra), sep="\n")
+    print(*project["dependencies"], *project["optional-dependencies"]["redis"], sep="\n")
 ' | compile docker/runtime.lock
 echo hatchling | compile docker/build.lock

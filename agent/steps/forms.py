@@ -48,15 +48,14 @@ async def fill(stage: Stage, step: Fill) -> None:
         if step.effect is None:
             await _put(stage, target, step)
             if step.submit:
-                async with stage.effect(), stage.acting():
+                async with stage.effect():
                     await target.press("Enter", timeout=stage.clock.playwright_ms)
             return
         await stage.visible(target)
         async with stage.effect():
             await _put(stage, target, step)
             if step.submit:
-                async with stage.acting():
-                    await target.press("Enter", timeout=stage.clock.playwright_ms)
+                await target.press("Enter", timeout=stage.clock.playwright_ms)
 
 
 async def type_text(stage: Stage, step: Type) -> None:
@@ -66,7 +65,7 @@ async def type_text(stage: Stage, step: Type) -> None:
     target = stage.target(step)
     with stage.using(step.selector):
         await stage.visible(target)
-        async with stage.effect(), stage.acting():
+        async with stage.effect():
             await target.press_sequentially(
                 step.text, delay=step.delay, timeout=stage.clock.playwright_ms
             )
@@ -101,7 +100,7 @@ async def _tick(stage: Stage, step: Check | Uncheck, *, ticked: bool) -> None:
     target = stage.target(step)
     with stage.using(step.selector):
         await target.set_checked(ticked, trial=True, timeout=stage.clock.playwright_ms)
-        async with stage.effect(), stage.acting():
+        async with stage.effect():
             await target.set_checked(ticked, timeout=stage.clock.playwright_ms)
 
 
@@ -114,9 +113,7 @@ async def _put(stage: Stage, target: Locator, step: Fill) -> None:
         if "not an <input>, <textarea> or [contenteditable]" in text:
             await target.select_option(step.value, timeout=stage.clock.playwright_ms)
         elif 'type "checkbox"' in text or 'type "radio"' in text:
-            ticked = _ticked(step)
-            async with stage.acting():
-                await target.set_checked(ticked, timeout=stage.clock.playwright_ms)
+            await target.set_checked(_ticked(step), timeout=stage.clock.playwright_ms)
         else:
             raise
     else:

@@ -3,7 +3,7 @@
 from farm.cli import output
 from farm.cli.connect import AsJson, farm_command
 from farm.cli.exits import ExitCode
-from farm.protocol.resources import AssignmentView, BoundsView
+from farm.protocol.resources import AssignmentView
 from farm.sdk import FarmClient
 
 
@@ -21,7 +21,7 @@ async def agents(client: FarmClient, as_json: AsJson = False) -> ExitCode:
                 agent.client_id,
                 _state(agent.present, agent.draining),
                 f"{agent.used_slots}/{agent.capacity.max_concurrency or '-'}",
-                agent.windows,
+                _windows(agent.windows, agent.prepared),
                 agent.contexts,
                 agent.browser,
                 agent.metadata or None,
@@ -39,6 +39,10 @@ def _state(present: bool, draining: bool) -> str:
     return "draining" if draining else "present"
 
 
+def _windows(number: int, prepared: int) -> str:
+    return f"{number} ({prepared} prepared)" if prepared else str(number)
+
+
 @farm_command
 async def workers(client: FarmClient, as_json: AsJson = False) -> ExitCode:
     """List the tabs work can run in, and what they are lent to."""
@@ -47,15 +51,14 @@ async def workers(client: FarmClient, as_json: AsJson = False) -> ExitCode:
         output.write_json(output.of_models(found))
         return ExitCode.SUCCEEDED
     output.write_table(
-        ("WORKER", "AGENT", "OWNER", "STATE", "CLEAN", "OPENER", "JOB", "STEP"),
+        ("WORKER", "AGENT", "WINDOW", "STATE", "CLEAN", "JOB", "STEP"),
         (
             (
                 worker.label,
                 worker.client_id,
-                worker.owner,
+                worker.window_id,
                 worker.state,
                 worker.clean,
-                worker.opener,
                 *_lent_to(worker.assignment),
             )
             for worker in found
@@ -81,22 +84,17 @@ async def windows(client: FarmClient, as_json: AsJson = False) -> ExitCode:
         output.write_json(output.of_models(found))
         return ExitCode.SUCCEEDED
     output.write_table(
-        ("WINDOW", "AGENT", "IDENTITY", "OWNER", "TABS", "BOUNDS"),
+        ("WINDOW", "AGENT", "IDENTITY", "OWNER", "TABS", "PREPARED"),
         (
             (
                 w.window_id,
                 w.client_id,
-                None if w.owner == "user" else w.identity or "anonymous",
+                w.identity or "anonymous",
                 w.owner,
                 len(w.contexts),
-                None if w.bounds is None else _geometry(w.bounds),
+                w.prepared,
             )
             for w in found
         ),
     )
     return ExitCode.SUCCEEDED
-
-
-def _geometry(bounds: BoundsView) -> str:
-    """Return bounds as X says them, such as `1280x800+10+27`."""
-    return f"{bounds.width}x{bounds.height}{bounds.left:+}{bounds.top:+}"
