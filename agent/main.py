@@ -26,6 +26,8 @@ from farm.protocol.messages import Capacity, Hello
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _PR_SET_PDEATHSIG = 1
+_LOOK_S = 1.0
+"""So often an agent with windows looks where these are and which tab is in front."""
 
 
 async def run(settings: Settings) -> Exit:
@@ -58,8 +60,7 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
             Profile(
                 hello=_hello(settings),
                 identity_idle_s=settings.identity_idle_s,
-                prepared_windows=settings.prepared_windows,
-                prepared_options=settings.prepared_options,
+                look_s=_LOOK_S if settings.headed else None,
             ),
             new_epoch=lambda: uuid.uuid4().hex,
         )
@@ -90,6 +91,7 @@ def _hello(settings: Settings) -> Hello:
     return Hello(
         client_id=settings.client_id,
         client_type="browser",
+        capabilities=("pause", "resume", "takeover", "hand_back"),
         instance=uuid.uuid4().hex,
         epoch="",
         namespaces=settings.namespaces,

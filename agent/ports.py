@@ -12,12 +12,16 @@ from agent.machine.events import (
     LinkDown,
     LinkUp,
     Outcome,
+    SeenTab,
+    SeenWindow,
+    Stirred,
     TabCrashed,
     TabGone,
     WindowGone,
 )
-from farm.protocol.messages import AttemptEvent, FromAgent, Token
+from farm.protocol.messages import AttemptEvent, FromAgent, Intervene, Token
 from farm.protocol.plan import BrowserOptions, Plan
+from farm.protocol.recordings import RecordingKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,22 @@ Bare = Callable[[], AbstractAsyncContextManager[None]]
 """Makes a context in which the page has nothing in it that is not its own."""
 
 
+class Control(Protocol):
+    """Who has control of the tab, as far as steps need to know."""
+
+    async def gate(self) -> None:
+        """Return when automation has control; to be called between two steps."""
+        ...
+
+    async def ask(self, request: str) -> None:
+        """Let a person in to do something, and return when they hand the tab back."""
+        ...
+
+    def acting(self) -> AbstractAsyncContextManager[None]:
+        """Let automation's mouse and keys reach the page meanwhile; without it they are dropped."""
+        ...
+
+
 class Evidence(Protocol):
     """Where a run says what it does. Implemented by the runner, used by the steps."""
 
@@ -50,8 +70,17 @@ class Evidence(Protocol):
         """
         ...
 
-    async def upload(self, name: str, content: bytes | Path, media_type: str) -> str:
+    async def upload(
+        self,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
+    ) -> str:
         """Store a file as an artifact of the attempt; return the name it was given.
+
+        With `recording` it is that which the farm waits for.
 
         Raises:
             UploadRefused: If the farm has no room for it, or it is too large.
@@ -83,7 +112,7 @@ class BrowserInfo:
     pid: int
 
 
-BrowserEvent = TabGone | TabCrashed | WindowGone | BrowserLost
+BrowserEvent = TabGone | TabCrashed | WindowGone | Stirred | BrowserLost
 
 
 class Browser(Protocol):
@@ -110,6 +139,22 @@ class Browser(Protocol):
 
         Never raises for what a page does. If cancelled, the tab is closed before the cancellation
         goes on. Whatever is not a success leaves the tab closed.
+        """
+        ...
+
+    async def intervene(self, context_id: str, wanted: Intervene) -> None:
+        """Do to the run on a tab what a person wants; it takes effect between two steps.
+
+        Raises:
+            OutOfPlaceError: If it does not follow from who has control now; nothing has changed.
+            KeyError: If no run is on the tab.
+        """
+        ...
+
+    async def look(self) -> tuple[SeenWindow, ...]:
+        """See which windows and tabs there are, those of people too.
+
+        Never fails: where the browser does not say in time, it is what was seen last.
         """
         ...
 
@@ -162,7 +207,14 @@ class Uploads(Protocol):
     """Where the files of attempts go."""
 
     async def upload(
-        self, attempt_id: str, token: Token, name: str, content: bytes | Path, media_type: str
+        self,
+        attempt_id: str,
+        token: Token,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
     ) -> str:
         """Store a file; see `Evidence.upload`."""
         ...
@@ -175,12 +227,16 @@ __all__ = [
     "BrowserInfo",
     "BrowserLost",
     "BrowserUnavailable",
+    "Control",
     "Denied",
     "Evidence",
     "Link",
     "LinkRefused",
     "Outcome",
+    "SeenTab",
+    "SeenWindow",
     "StaleAssignment",
+    "Stirred",
     "TabCrashed",
     "TabGone",
     "UploadRefused",

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from typing import Literal, assert_never
 
 import structlog
 from playwright.async_api import Error as PlaywrightError
@@ -12,9 +14,11 @@ from agent.chromium.attempt import Attempt, RunPlan
 from agent.chromium.discovery import find
 from agent.chromium.launch import Life
 from agent.chromium.shielding import to_the_end, within
+from agent.chromium.sight import Sight, guessed
 from agent.chromium.tabs import Tab
 from agent.chromium.windows import CLOSE_S, Window
 from agent.chromium.workspace import sweep
+from agent.machine.control import Move
 from agent.ports import (
     BrowserEvent,
     BrowserInfo,
@@ -22,15 +26,20 @@ from agent.ports import (
     BrowserUnavailable,
     Evidence,
     Outcome,
+    SeenWindow,
+    Stirred,
     WindowGone,
 )
 from agent.steps.run import run_plan
 from farm.protocol.failures import Failure, Reason
+from farm.protocol.messages import Intervene
 from farm.protocol.plan import BrowserOptions, Plan
 
 _log = structlog.get_logger(__name__)
 _OPEN_S = 30.0
 _PROBE_S = 15.0
+
+Level = Literal["close_window", "kill_browser"]
 
 
 class ChromiumBrowser:
@@ -41,6 +50,7 @@ class ChromiumBrowser:
         *,
         headless: bool,
         overlay: bool = True,
+        guard: bool = False,
         env: Mapping[str, str],
         executable: str | None = None,
         sandbox: bool | None = None,
@@ -54,6 +64,7 @@ class ChromiumBrowser:
         Args:
             headless: Without windows.
             overlay: Show people in each tab what it does; without windows there is none.
+            guard: Keep people's input away from worker tabs while automation has control.
             env: The agent's environment; what Chromium gets of it is an allow-list. Headed use
                 needs `DISPLAY` in it.
             executable: A browser to use and no other.
@@ -67,6 +78,7 @@ class ChromiumBrowser:
         """
         self._headless = headless
         self._overlay = overlay and not headless
+        self._guard = guard
         self._env = env
         self._executable = executable
         self._sandbox = sandbox
@@ -77,7 +89,12 @@ class ChromiumBrowser:
         self._life: Life | None = None
         self._windows: dict[str, Window] = {}
         self._dead: list[Window] = []
+        self._sight: Sight | None = None
+        """Of the windows of a headed browser."""
+        self._seen: tuple[SeenWindow, ...] = ()
         self._tell: Callable[[BrowserEvent], None] = lambda _: None
+        self.escalations: Counter[Level] = Counter()
+        """How often one means of ending a tab has failed and the next one had to be used."""
 
     async def start(self, tell: Callable[[BrowserEvent], None]) -> BrowserInfo:
         """Begin a life; see the port."""
@@ -97,6 +114,9 @@ class ChromiumBrowser:
         info = await life.start(lambda detail: self._on_lost(life, detail))
         try:
             await self.probe()
+            if not self._headless:
+                stirred = lambda: self._on_event(life, Stirred())  # noqa: E731
+                self._sight = await Sight.open(life.browser, stirred)
         except BaseException as error:
             await to_the_end(self.kill())
             if isinstance(error, PlaywrightError | TimeoutError | RuntimeError):
@@ -113,7 +133,7 @@ class ChromiumBrowser:
 
         async def opening() -> None:
             await window.open(life.browser, options, headed=not self._headless)
-            await window.open_tab(context_id, overlay=self._overlay)
+            await window.open_tab(context_id, overlay=self._overlay, guard=self._guard)
 
         try:
             await to_the_end(self._bounded(life, opening()), name="window.open")
@@ -124,7 +144,7 @@ class ChromiumBrowser:
     async def open_tab(self, window_id: str, context_id: str) -> None:
         """Open one more tab in a window; see the port."""
         life, window = self._living(), self._windows[window_id]
-        opening = window.open_tab(context_id, overlay=self._overlay)
+        opening = window.open_tab(context_id, overlay=self._overlay, guard=self._guard)
         try:
             await to_the_end(self._bounded(life, opening), name="tab.open")
         except asyncio.CancelledError:
@@ -161,6 +181,39 @@ class ChromiumBrowser:
             return replace(outcome, page_gone=True)
         return outcome
 
+    async def intervene(self, context_id: str, wanted: Intervene) -> None:
+        """Do what a person wants; see the port."""
+        place = self._place(context_id)
+        if place is None:
+            raise KeyError(context_id)
+        _, tab = place
+        match wanted.kind:
+            case "pause":
+                tab.control.move(Move.PAUSE, wanted.by)
+            case "resume":
+                tab.control.move(Move.RESUME, wanted.by)
+            case "takeover":
+                tab.control.move(Move.TAKE_OVER, wanted.by)
+            case "hand_back":
+                tab.control.move(Move.HAND_BACK, wanted.by)
+            case "message":
+                raise KeyError(context_id)
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    async def look(self) -> tuple[SeenWindow, ...]:
+        """See which windows and tabs there are; see the port."""
+        life = self._life
+        shown = [one for window in tuple(self._windows.values()) for one in window.shown()]
+        if self._sight is None:
+            self._seen = guessed(shown, apart=life is not None and life.is_shell)
+        else:
+            with contextlib.suppress(PlaywrightError, TimeoutError):
+                seen = await self._sight.look(shown)
+                if life is self._life:
+                    self._seen = seen
+        return self._seen
+
     async def close_tab(self, context_id: str) -> None:
         """Close a tab, with its window if it is the only one; see the port."""
         if not self._keep_open:
@@ -176,8 +229,11 @@ class ChromiumBrowser:
         if place is None:
             return
         window, tab = place
-        if len(window.tabs) <= 1 or not await self._close_page(tab):
-            await self._end_window(window.window_id)
+        if len(window.tabs) > 1:
+            if await self._close_page(tab):
+                return
+            self._escalate("close_window", window.window_id)
+        await self._end_window(window.window_id)
 
     async def _close_page(self, tab: Tab) -> bool:
         await tab.close_extras()
@@ -190,10 +246,14 @@ class ChromiumBrowser:
         if window is None:
             return
         if not await window.close() and life is not None:
-            _log.warning("window.stuck", window_id=window_id)
+            self._escalate("kill_browser", window_id)
             life.lose(f"window {window_id} does not close")
             await life.kill()
         self._windows.pop(window_id, None)
+
+    def _escalate(self, to: Level, window_id: str) -> None:
+        self.escalations[to] += 1
+        _log.warning("tab.stuck", window_id=window_id, then=to)
 
     async def drain(self) -> None:
         """Show in every tab that the agent takes nothing new; see the port."""
@@ -238,11 +298,7 @@ class ChromiumBrowser:
         return None
 
     async def _bounded(self, life: Life, work: Awaitable[object]) -> None:
-        try:
-            opened = await within(_OPEN_S, work)
-        except PlaywrightError as error:
-            raise BrowserUnavailable(f"the browser opens no window: {error}") from error
-        if not opened:
+        if not await within(_OPEN_S, work):
             life.lose("the browser opens no window")
             raise BrowserUnavailable("the browser opens no window")
 
@@ -261,6 +317,10 @@ class ChromiumBrowser:
         self._tell(BrowserLost(detail))
 
     def _lose_windows(self) -> None:
+        theirs = sum(window.window_id is None for window in self._seen)
+        if theirs:
+            _log.warning("browser.took_user_windows", windows=theirs)
+        self._seen, self._sight = (), None
         windows, self._windows = self._windows, {}
         for window in windows.values():
             window.lose()

@@ -17,20 +17,12 @@ from agent.chromium.http_heads import (
     read_response,
 )
 from agent.chromium.peers import Passage, Peer
+from agent.egress.resolving import Refused
 
 _HEAD_LIMIT = 256 * 1024
 _BUFFER_LIMIT = 64 * 1024
 _HEAD_END = b"\r\n\r\n"
 _INTERIM_LIMIT = 10
-
-
-class Refused(Exception):  # noqa: N818 - ends one exchange, by an answer of our own
-    """A request gets an answer of ours: it may not go where it wants, or nothing is there."""
-
-    def __init__(self, reason: str, *, unreachable: bool = False) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.unreachable = unreachable
 
 
 class Gate(Passage, Protocol):

@@ -6,36 +6,21 @@ request; everything else (https, WebSockets) is a tunnel.
 """
 
 import asyncio
-import contextlib
-import ipaddress
-import socket
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Self
 
-from agent.chromium.connections import Client, Refused, Server
-from agent.chromium.egress import Policy
+from agent.chromium.connections import Client, Server
 from agent.chromium.http_heads import Request
 from agent.chromium.peers import Peer
+from agent.egress.policy import Policy
+from agent.egress.resolving import Refused, Resolver, permitted, system_resolver
 from agent.ports import Denied
 
-Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Host and port to addresses; raises OSError where there are none."""
-
-_RESOLVE_TIMEOUT_S = 15.0
 _CONNECT_TIMEOUT_S = 10.0
 _IDLE_S = 15.0
 """A kept connection older than this is not used again: its server is about to close it."""
 _MAX_IDLE = 16
-
-
-async def system_resolver(host: str, port: int) -> Sequence[str]:
-    """Resolve by the operating system; an address stands for itself, and takes no thread."""
-    with contextlib.suppress(ValueError):
-        return [str(ipaddress.ip_address(host))]
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 class Forwarder:
@@ -137,7 +122,7 @@ class Forwarder:
         """See `Gate.connect`: to the first address that is allowed and answers."""
         loop = asyncio.get_running_loop()
         problem: Exception | None = None
-        for address in await self._permitted(request.host, request.port):
+        for address in await self._permitted(request):
             try:
                 async with asyncio.timeout(_CONNECT_TIMEOUT_S):
                     _, server = await loop.create_connection(
@@ -149,21 +134,7 @@ class Forwarder:
         reason = str(problem) or "no answer in time"
         raise Refused(f"cannot connect to {request.host}: {reason}", unreachable=True)
 
-    async def _permitted(self, host: str, port: int) -> Sequence[str]:
-        if (reason := self._policy.refuses_name(host)) is not None:
-            raise Refused(reason)
-        try:
-            async with asyncio.timeout(_RESOLVE_TIMEOUT_S):
-                addresses = await self._resolver(host, port)
-        except (OSError, UnicodeError, TimeoutError) as error:
-            reason = f"cannot resolve {host}: {str(error) or 'no answer in time'}"
-            raise Refused(reason, unreachable=True) from error
-        # The policy of now: another attempt may have begun while the name was looked up.
-        reasons = {a: self._policy.refuses(host, port, a) for a in addresses}
-        permitted = [address for address, reason in reasons.items() if reason is None]
-        if permitted:
-            return permitted
-        first = next((reason for reason in reasons.values() if reason), None)
-        if first is None:
-            raise Refused(f"{host} has no address", unreachable=True)
-        raise Refused(first)
+    def _permitted(self, request: Request) -> Awaitable[Sequence[str]]:
+        return permitted(
+            request.host, request.port, resolver=self._resolver, policy=lambda: self._policy
+        )

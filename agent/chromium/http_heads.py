@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from agent.chromium.egress import split_authority
+from agent.egress.policy import split_authority
 
 MARK = "X-Tabfarm-Egress"
 """Set on the forwarder's own answers, and on no other: it is taken out of what servers say."""

@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Self
 
 from playwright.async_api import BrowserContext, CDPSession, Page
 from playwright.async_api import Error as PlaywrightError
 
+from agent.chromium.control import TabControl
 from agent.chromium.happenings import Happenings
 from agent.chromium.overlays import TabOverlay
 from agent.chromium.shielding import within
@@ -30,22 +32,32 @@ class Tab:
     """A page under the name the farm knows it by."""
 
     def __init__(
-        self, context_id: str, page: Page, session: CDPSession, overlay: TabOverlay | None
+        self,
+        context_id: str,
+        page: Page,
+        session: CDPSession,
+        overlay: TabOverlay | None,
+        control: TabControl,
     ) -> None:
         self.context_id = context_id
         self.page = page
         self.overlay = overlay
         """In a headed browser, where it is wanted."""
+        self.control = control
         self._session = session
         self.ended: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self.happenings: Happenings | None = None
         """Of the attempt that runs on it; None while none does."""
-        self.extras: set[Page] = set()
-        """Pages its attempt has opened."""
+        self.extras: dict[Page, bool] = {}
+        """Pages its attempt has opened, and whether they have crashed."""
 
     @classmethod
     async def open(
-        cls, context_id: str, context: BrowserContext, overlay: TabOverlay | None
+        cls,
+        context_id: str,
+        context: BrowserContext,
+        overlay: TabOverlay | None,
+        control: TabControl,
     ) -> Self:
         """Open a page in a context, with a debugging session from its first moment.
 
@@ -53,9 +65,10 @@ class Tab:
         """
         page = await context.new_page()
         session = await context.new_cdp_session(page)
+        await control.watch_over(session)
         if overlay is not None:
             await overlay.cover(session)
-        return cls(context_id, page, session, overlay)
+        return cls(context_id, page, session, overlay, control)
 
     def end(self, how: End) -> None:
         """Say how the tab ended; the first to say so is right."""
@@ -74,20 +87,36 @@ class Tab:
             if not await within(_ANSWER_S, ask):
                 await within(_STOP_S, self._session.send("Runtime.terminateExecution"))
 
-    async def adopt(self, page: Page) -> None:
-        """Take a page that the attempt has opened."""
-        self.extras.add(page)
-        page.on("close", lambda _: self.extras.discard(page))
-        if self.overlay is not None:
-            with contextlib.suppress(PlaywrightError):
-                await within(_COVER_S, self._cover(page, self.overlay))
+    async def adopt(self, page: Page, changed: Callable[[], None]) -> None:
+        """Take a page that the attempt has opened; `changed` hears that it is gone, or crashed."""
 
-    async def _cover(self, page: Page, overlay: TabOverlay) -> None:
-        await overlay.cover(await page.context.new_cdp_session(page))
+        def closed(_: Page) -> None:
+            self.extras.pop(page, None)
+            changed()
+
+        def crashed(_: Page) -> None:
+            self.note("popup_crashed", page.url)
+            if page in self.extras:
+                self.extras[page] = True
+            changed()
+
+        self.extras[page] = False
+        page.on("close", closed)
+        page.on("crash", crashed)
+        changed()
+        if self.overlay is not None or self.control.guards:
+            with contextlib.suppress(PlaywrightError):
+                await within(_COVER_S, self._attend(page))
+
+    async def _attend(self, page: Page) -> None:
+        session = await page.context.new_cdp_session(page)
+        await self.control.watch_over(session)
+        if self.overlay is not None:
+            await self.overlay.cover(session)
 
     async def close_extras(self) -> bool:
         """Close the pages the attempt has opened; tell whether all of them did."""
-        pages, self.extras = self.extras, set()
+        pages, self.extras = self.extras, {}
         async with asyncio.TaskGroup() as group:
             for page in pages:
                 group.create_task(_close(page), name="popup.close")

@@ -1,20 +1,23 @@
 """The windows of one browser life: a BrowserContext each, with a proxy of its own."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from playwright.async_api import Browser as PlaywrightBrowser
 from playwright.async_api import BrowserContext, Page
 from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Geolocation as PlaywrightGeolocation
 
-from agent.chromium.egress import Policy
+from agent.chromium.control import TabControl
 from agent.chromium.forwarder import Forwarder
 from agent.chromium.guards import guard_headed, guard_page
 from agent.chromium.overlays import TabOverlay
 from agent.chromium.shielding import within
+from agent.chromium.sight import Shown
 from agent.chromium.tabs import End, Tab
-from agent.ports import BrowserEvent, Denied, TabCrashed, TabGone, WindowGone
-from farm.protocol.plan import BrowserOptions, Egress
+from agent.egress.policy import Policy
+from agent.ports import BrowserEvent, Denied, Stirred, TabCrashed, TabGone, WindowGone
+from farm.protocol.plan import BrowserOptions, Egress, Geolocation
 
 MAX_EXTRA_TABS = 5
 CLOSE_S = 4.0
@@ -57,14 +60,19 @@ class Window:
             PlaywrightError: If the browser does not do it.
         """
         await self._forwarder.start()
-        viewport = options.viewport
+        viewport, place = options.viewport, options.geolocation
         self._context = await browser.new_context(
             proxy={"server": self._forwarder.address},
             viewport={"width": viewport.width, "height": viewport.height} if viewport else None,
             no_viewport=True if headed and viewport is None else None,
+            device_scale_factor=options.device_scale_factor,
             locale=options.locale,
+            timezone_id=options.timezone,
             user_agent=options.user_agent,
-            permissions=[],  # asks for any are denied at once, instead of waiting for a person
+            geolocation=None if place is None else _geolocation(place),
+            # Asks for any other are denied at once, instead of waiting for a person.
+            permissions=list(options.permissions or ()),
+            color_scheme=options.color_scheme,
             accept_downloads=True,  # so that they are ours to cancel, by name
             service_workers="allow",
         )
@@ -73,12 +81,12 @@ class Window:
         if headed:
             await guard_headed(self._context)
 
-    async def open_tab(self, context_id: str, *, overlay: bool) -> Tab:
-        """Open one more tab, with or without the overlay."""
+    async def open_tab(self, context_id: str, *, overlay: bool, guard: bool) -> Tab:
+        """Open one more tab, with or without the overlay, and the guard against people's input."""
         self._opening += 1
         try:
             shown = TabOverlay(f"{self.window_id} · {context_id}") if overlay else None
-            tab = await Tab.open(context_id, self.context, shown)
+            tab = await Tab.open(context_id, self.context, shown, TabControl(guard=guard))
         finally:
             self._opening -= 1
         guard_page(tab.page, tab.note)
@@ -91,6 +99,16 @@ class Window:
             for page in strangers:
                 await self._adopt(page)
         return tab
+
+    def shown(self) -> Iterator[Shown]:
+        """Return its pages, in the order in which they were opened."""
+        for tab in self.tabs.values():
+            yield Shown(window_id=self.window_id, page=tab.page, context_id=tab.context_id)
+        for tab in self.tabs.values():
+            for page, crashed in tab.extras.items():
+                yield Shown(
+                    window_id=self.window_id, page=page, opener=tab.context_id, crashed=crashed
+                )
 
     def begin(self, context_id: str, egress: Egress) -> None:
         """Let the window go where the attempt on one of its tabs may go.
@@ -183,7 +201,7 @@ class Window:
         else:
             guard_page(page, owner.note)
             owner.note("popup_opened", page.url)
-            await owner.adopt(page)
+            await owner.adopt(page, lambda: self._tell(Stirred()))
 
     async def _owner(self, page: Page) -> Tab | None:
         running = [tab for tab in self.tabs.values() if tab.happenings is not None]
@@ -195,6 +213,14 @@ class Window:
                 if opener is tab.page or opener in tab.extras:
                     return tab
         return None
+
+
+def _geolocation(place: Geolocation) -> PlaywrightGeolocation:
+    return {
+        "latitude": place.latitude,
+        "longitude": place.longitude,
+        "accuracy": place.accuracy,
+    }
 
 
 async def _close_quietly(page: Page) -> None:

@@ -67,6 +67,45 @@ class WindowGone:
 
 
 @dataclass(frozen=True, slots=True)
+class Stirred:
+    """Windows or tabs have come or gone of which nothing else is told: look at them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenTab:
+    """One tab, as the browser has it. Nothing is known of what is in it."""
+
+    key: str
+    """The browser's own name of it."""
+    context_id: str | None = None
+    """What it is called, if the farm has asked for it."""
+    opener: str | None = None
+    """The tab whose task it belongs to."""
+    front: bool = False
+    """It is the one its window shows."""
+    crashed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenWindow:
+    """One window, as people see it."""
+
+    key: str
+    window_id: str | None
+    """The worker's window it is, or is a popup of; None is a person's."""
+    bounds: wire.Bounds | None = None
+    tabs: tuple[SeenTab, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Every window and tab there is in the life of the browser that has this name."""
+
+    epoch: str
+    windows: tuple[SeenWindow, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
     """A window or tab that a command asked for is there."""
 
@@ -78,21 +117,6 @@ class OpenFailed:
     """A window or tab that a command asked for could not be opened."""
 
     command_id: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A window that was to be prepared is there, with this tab."""
-
-    context_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class PrepareFailed:
-    """A window that was to be prepared could not be opened."""
-
-    context_id: str
     detail: str
 
 
@@ -121,6 +145,15 @@ class Probed:
 
     command_id: str
     failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Intervened:
+    """What became of an intervention."""
+
+    intervention_id: str
+    outcome: wire.InterventionOutcome
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +192,14 @@ Event = (
     | TabGone
     | TabCrashed
     | WindowGone
+    | Stirred
+    | Seen
     | Opened
     | OpenFailed
-    | Prepared
-    | PrepareFailed
     | Noted
     | RunEnded
     | Probed
+    | Intervened
     | LinkUp
     | LinkDown
     | Heard
@@ -199,21 +233,19 @@ class OpenWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class PrepareWindow:
-    """Open a window nobody has asked for yet; answer with `Prepared` or `PrepareFailed`."""
-
-    window_id: str
-    context_id: str
-    options: BrowserOptions
-
-
-@dataclass(frozen=True, slots=True)
 class OpenTab:
     """Open a tab in a window; answer with `Opened` or `OpenFailed`."""
 
     command_id: str
     window_id: str
     context_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """See which windows and tabs there are; answer with `Seen` of this epoch."""
+
+    epoch: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +278,14 @@ class CancelRun:
     """Stop a run; `RunEnded` follows."""
 
     command_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Intervene:
+    """Do to the run on a tab what a person wants; answer with `Intervened`."""
+
+    context_id: str
+    wanted: wire.Intervene
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,12 +334,13 @@ Instruction = (
     StartBrowser
     | KillBrowser
     | OpenWindow
-    | PrepareWindow
     | OpenTab
+    | Look
     | CloseTab
     | CloseWindow
     | StartRun
     | CancelRun
+    | Intervene
     | Settled
     | Disown
     | RunProbe

@@ -8,11 +8,10 @@ from agent.machine.events import Event, Instruction, Outcome
 from agent.machine.link import LinkState
 from agent.machine.runs import Runs
 from agent.machine.state import Run
-from agent.machine.stock import Stock
+from agent.machine.surroundings import Looks
 from agent.machine.tabs import Tabs
 from farm.protocol import messages as wire
 from farm.protocol.failures import Failure, Reason
-from farm.protocol.plan import BrowserOptions
 
 _RESTARTS = 3
 """So many times in a row the browser may fail to start before the agent gives up."""
@@ -27,10 +26,8 @@ class Profile:
     hello: wire.Hello
     identity_idle_s: float
     """A named identity's window is closed after so long without use."""
-    prepared_windows: int = 0
-    """So many windows are kept open ahead, of each kind."""
-    prepared_options: tuple[BrowserOptions, ...] = ()
-    """The kinds beside the plain one and the one asked for last."""
+    look_s: float | None = None
+    """Where there are windows, it looks so often which tab is in front and where they are."""
 
 
 class Machine:
@@ -41,9 +38,10 @@ class Machine:
         self._link = LinkState(profile.hello)
         self._tabs = Tabs(identity_idle_s=profile.identity_idle_s)
         self._runs = Runs()
-        self._stock = Stock(profile.prepared_windows, profile.prepared_options)
-        self._capacity = profile.hello.capacity
-        """As negotiated; until then, as offered."""
+        self._can = frozenset(profile.hello.capabilities)
+        self._looks = Looks(profile.look_s)
+        self._user_windows_lost = 0
+        """Windows of people's that went with the last browser; told by the next `hello`."""
         self._epoch: str | None = None
         self._failed_starts = 0
         self._started_once = False
@@ -96,25 +94,27 @@ class Machine:
             case ev.TabGone(context_id):
                 self._tabs.tab_gone(context_id)
             case ev.TabCrashed(context_id):
-                return self._tabs.tab_crashed(context_id)
+                self._tabs.tab_crashed(context_id)
             case ev.WindowGone(window_id):
                 self._tabs.window_gone(window_id)
+            case ev.Stirred():
+                self._looks.stir(now)
+            case ev.Seen(epoch, windows):
+                if self._looks.looked() and epoch == self._epoch:
+                    self._tabs.see(windows)
             case ev.Opened(command_id):
                 return self._opened(command_id, now)
             case ev.OpenFailed(command_id, detail):
                 self._tabs.open_failed(command_id)
                 return [_failed(command_id, detail)]
-            case ev.Prepared(context_id):
-                claimed_by = self._tabs.prepared(context_id, now)
-                return [] if claimed_by is None else self._opened(claimed_by, now)
-            case ev.PrepareFailed(context_id, detail):
-                return self._prepare_failed(context_id, detail, now)
             case ev.Noted():
                 return self._runs.noted(event, now, self._link.welcomed)
             case ev.RunEnded(command_id, outcome):
                 return self._run_ended(command_id, outcome, now)
             case ev.Probed(command_id, failure):
                 return [_failed(command_id, failure) if failure else _done(command_id)]
+            case ev.Intervened(intervention_id, outcome, detail):
+                return [_intervened(intervention_id, outcome, detail)]
             case ev.LinkUp():
                 return self._hello(now)
             case ev.LinkDown():
@@ -143,10 +143,12 @@ class Machine:
         return [ev.StartBrowser(self._new_epoch())]
 
     def _browser_lost(self) -> list[Instruction]:
+        self._user_windows_lost += self._tabs.user_windows
         failed: list[Instruction] = [
             _failed(command_id, "the browser ended") for command_id in self._tabs.lost()
         ]
         self._epoch = None
+        self._looks.clear()
         self._link.forget_epoch()
         if self.draining:
             return failed
@@ -163,22 +165,6 @@ class Machine:
         value = {"window_id": tab.window_id, "context_id": tab.context_id}
         return [*report, _done(command_id, value)]
 
-    def _prepare_failed(self, context_id: str, detail: str, now: float) -> list[Instruction]:
-        self._stock.failed(now)
-        claimed_by = self._tabs.prepare_failed(context_id)
-        return [] if claimed_by is None else [_failed(claimed_by, detail)]
-
-    def _refill(self, now: float) -> list[Instruction]:
-        """Bring the windows that are prepared to what they should be, by one."""
-        room = self._tabs.room()
-        if self._stock.too_many(room, self._capacity):
-            return self._tabs.close_prepared(self._stock, most=1)
-        kind = self._stock.missing(room, self._capacity, now)
-        if kind is None or self.draining or not self._link.reporting:
-            return []
-        tab = self._tabs.prepare(kind, now)
-        return [ev.PrepareWindow(tab.window_id, tab.context_id, kind.options)]
-
     # The farm
 
     def _hello(self, now: float) -> list[Instruction]:
@@ -187,13 +173,14 @@ class Machine:
             return []
         self._runs.resend_all()
         running = tuple(run.listing() for run in self._runs.all())
-        return [ev.Send(self._link.hello(self._epoch, running, now))]
+        hello = self._link.hello(self._epoch, running, now, self._user_windows_lost)
+        return [ev.Send(hello)]
 
     def _heard(self, message: wire.ToAgent, now: float) -> list[Instruction]:  # noqa: C901 - a flat table
         match message:
             case wire.Welcome():
                 self._link.welcome(message, now)
-                self._capacity = message.capacity
+                self._user_windows_lost = 0
                 self._tabs.touch()
                 return self._runs.flush_all()
             case wire.Refused(reason=reason, detail=detail, retry=retry):
@@ -202,6 +189,8 @@ class Machine:
                 return self._command(message, now)
             case wire.Cancel(command_id=command_id, reason=reason):
                 return self._cancel(command_id, reason)
+            case wire.Intervene():
+                return self._intervene(message)
             case wire.Stored():
                 return self._runs.stored(message)
             case wire.Drain(deadline_s=deadline_s):
@@ -234,20 +223,13 @@ class Machine:
         now: float,
     ) -> list[Instruction]:
         match body:
-            case wire.OpenWindow():
-                return self._open_window(command.command_id, body, now)
+            case wire.OpenWindow(identity=identity, profile=profile, options=options):
+                tab = self._tabs.open_window(command.command_id, identity, profile, now)
+                return [ev.OpenWindow(command.command_id, tab.window_id, tab.context_id, options)]
             case wire.OpenTab(window_id=window_id):
                 return self._open_tab(command, window_id)
             case wire.CreateFlow():
                 return [_refusal(command, "not_understood", "this agent has windows, not flows")]
-
-    def _open_window(self, command_id: str, body: wire.OpenWindow, now: float) -> list[Instruction]:
-        if body.identity is None:
-            self._stock.asked(body.profile, body.options)
-        if self._tabs.claim(command_id, body) is not None:
-            return []  # what was to be prepared is what is asked for
-        tab = self._tabs.open_window(command_id, body, now)
-        return [ev.OpenWindow(command_id, tab.window_id, tab.context_id, body.options)]
 
     def _open_tab(self, command: wire.Command, window_id: str) -> list[Instruction]:
         tab = self._tabs.open_tab(command.command_id, window_id)
@@ -294,6 +276,14 @@ class Machine:
             return [ev.Send(refusal)]
         return self._runs.cancel(command_id, reason)
 
+    def _intervene(self, wanted: wire.Intervene) -> list[Instruction]:
+        run = self._runs.get(wanted.command_id)
+        if wanted.kind not in self._can:
+            return [_intervened(wanted.intervention_id, "capability_not_supported")]
+        if run is None or not run.running or run.token != wanted.token:
+            return [_intervened(wanted.intervention_id, "stale_target", "no such run any more")]
+        return [ev.Intervene(run.context_id, wanted)]
+
     def _release(self, command: wire.Command, now: float) -> list[Instruction]:
         if command.context_id is None:
             return []
@@ -319,8 +309,7 @@ class Machine:
                 then = self._tabs.release(run.context_id, run.token, now)
             elif run.last:
                 then = self._tabs.retire(run.context_id)
-        # What follows an attempt comes after its result, and so does what the next one may want.
-        return [*self._runs.ended(run, outcome, self._link.welcomed), *then, *self._refill(now)]
+        return [*self._runs.ended(run, outcome, self._link.welcomed), *then]
 
     # Time
 
@@ -332,7 +321,8 @@ class Machine:
             instructions += self._runs.cancel_all("lost_farm")
             instructions += self._tabs.give_up()
         instructions += self._tabs.close_idle(now)
-        instructions += self._refill(now)
+        if self._epoch is not None and self._looks.is_due(now):
+            instructions.append(ev.Look(self._epoch))
         if self._deadline is not None and now >= self._deadline:
             instructions += self._runs.cancel_all("drained")
         return instructions
@@ -343,7 +333,7 @@ class Machine:
             self._deadline = min(self._deadline, now + deadline_s)
             return []
         self._deadline, self._quiet_since = now + deadline_s, now
-        return [ev.ShowDraining(), *self._tabs.close_prepared(self._stock)]
+        return [ev.ShowDraining()]
 
     def _maybe_leave(self, now: float) -> list[Instruction]:
         if self._deadline is None or self._said_bye or self._runs.any_running():
@@ -352,7 +342,9 @@ class Machine:
         if self._runs.all() and now < waited_since + _CONFIRM_S:
             return []
         self._said_bye = True
-        return [ev.KillBrowser(), ev.Send(wire.Bye(reason="drained")), ev.Exit(0)]
+        lost = self._user_windows_lost + self._tabs.user_windows
+        bye = wire.Bye(reason="drained", user_windows_lost=lost)
+        return [ev.KillBrowser(), ev.Send(bye), ev.Exit(0)]
 
 
 def _refusal(command: wire.Command, reason: str, detail: str = "") -> ev.Send:
@@ -368,6 +360,14 @@ def _no_channel(message: wire.OpenChannel, reason: str, detail: str) -> ev.Send:
 def _failed(command_id: str, detail: str) -> ev.Send:
     failure = Failure(reason=Reason.INTERNAL, detail=detail[:2000])
     return ev.Send(wire.Result(command_id=command_id, outcome="failed", failure=failure))
+
+
+def _intervened(
+    intervention_id: str, outcome: wire.InterventionOutcome, detail: str = ""
+) -> ev.Send:
+    return ev.Send(
+        wire.Intervened(intervention_id=intervention_id, outcome=outcome, detail=detail[:500])
+    )
 
 
 def _done(command_id: str, value: dict[str, str] | None = None) -> ev.Send:

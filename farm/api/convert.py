@@ -50,7 +50,7 @@ def windows(report: wire.Report) -> list[core.Window]:
             identity=window.identity,
             profile=window.profile,
             owner=core.Owner(window.owner),
-            prepared=window.prepared,
+            bounds=None if window.bounds is None else core.Bounds(**dict(window.bounds)),
         )
         for window in report.windows
     ]
@@ -64,7 +64,8 @@ def contexts(report: wire.Report) -> list[core.Context]:
             window_id=None if context.window_id is None else core.WindowId(context.window_id),
             owner=core.Owner(context.owner),
             state=core.ContextState(context.state),
-            clean=context.clean,
+            clean=context.clean and context.opener is None,
+            opener=None if context.opener is None else core.ContextId(context.opener),
         )
         for context in report.contexts
     ]

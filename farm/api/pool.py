@@ -9,7 +9,16 @@ from farm.api.deps import Deps, deps_of, namespace_of
 from farm.api.routes import Access, Answer, Route
 from farm.api.views import agent_view, moment, progress_view, window_view, worker_view
 from farm.core.eligibility import Reason
-from farm.core.model import Assignment, Client, ClientId, ContextId, Namespace, Snapshot, Token
+from farm.core.model import (
+    Assignment,
+    Client,
+    ClientId,
+    Context,
+    ContextId,
+    Namespace,
+    Snapshot,
+    Token,
+)
 from farm.errors import NotFoundError
 from farm.manager.misses import Miss
 from farm.protocol.resources import (
@@ -43,14 +52,11 @@ async def list_workers(request: web.Request) -> web.Response:
     workers: list[WorkerView] = []
     for client in clients:
         for context in client.contexts.values():
-            assignment = client.assignments.get(context.context_id)
-            if assignment is not None and assignment.namespace != namespace:
+            if _is_foreign(client, context, namespace):
                 continue
-            label: str = context.context_id
-            lent = None
-            if assignment is not None:
-                label, lent = await _lent(deps, assignment, attempts, label)
-            workers.append(worker_view(client, context, label=label, assignment=lent))
+            assignment = client.assignments.get(context.context_id)
+            lent = None if assignment is None else await _lent(deps, assignment, attempts)
+            workers.append(worker_view(client, context, assignment=lent))
     return answer(WorkerList(items=tuple(workers)))
 
 
@@ -92,6 +98,12 @@ def _miss_view(miss: Miss) -> MissView:
     )
 
 
+def _is_foreign(client: Client, context: Context, namespace: Namespace) -> bool:
+    """Tell whether a context is lent to another namespace, or belongs to such a task (P16)."""
+    held = client.assignments.get(context.opener or context.context_id)
+    return held is not None and held.namespace != namespace
+
+
 def _foreign_windows(client: Client, namespace: Namespace) -> frozenset[str | None]:
     """Return the windows with a tab lent to another namespace (P16)."""
     return frozenset(
@@ -108,19 +120,18 @@ async def _clients(request: web.Request) -> tuple[Snapshot, tuple[Client, ...]]:
 
 
 async def _lent(
-    deps: Deps, assignment: Assignment, attempts: Mapping[Held, Attempt], label: str
-) -> tuple[str, AssignmentView]:
-    """Return (label, view) of an assignment, with its job where it is a job's attempt."""
+    deps: Deps, assignment: Assignment, attempts: Mapping[Held, Attempt]
+) -> AssignmentView:
+    """Return the view of an assignment, with its job where it is a job's attempt."""
     attempt = attempts.get((assignment.client_id, assignment.context_id, assignment.token))
     name = progress = None
     if attempt is not None:
         progress = deps.dispatcher.progress(attempt.job_id)
-        label = (progress.worker if progress is not None else None) or label
         try:
             name = (await deps.ledger.job(assignment.namespace, attempt.job_id)).name
         except NotFoundError:
             attempt = None
-    return label, AssignmentView(
+    return AssignmentView(
         task_id=assignment.task_id,
         since=moment(assignment.since),
         expires_at=moment(assignment.expires_at),

@@ -1,6 +1,7 @@
 """Records of the ledger and values of the registry, as the bodies the API gives."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from farm.protocol.resources import (
     ArtifactView,
     AssignmentView,
     AttemptView,
+    BoundsView,
     CapacityView,
     EffectView,
     EventView,
@@ -205,6 +207,9 @@ def artifact_view(artifact: Artifact) -> ArtifactView:
         media_type=artifact.media_type,
         attempt_id=artifact.attempt_id,
         created_at=moment(artifact.created_at),
+        recording=artifact.recording,
+        state=artifact.state.value,
+        detail=artifact.detail,
     )
 
 
@@ -235,24 +240,25 @@ def agent_view(client: Client, snapshot: Snapshot) -> AgentView:
         ),
         used_slots=client.used_slots(),
         windows=len(client.windows),
-        prepared=sum(window.prepared for window in client.windows.values()),
         contexts=len(client.contexts),
         seen_at=moment(client.seen_at),
     )
 
 
 def worker_view(
-    client: Client, context: Context, *, label: str, assignment: AssignmentView | None
+    client: Client, context: Context, *, assignment: AssignmentView | None
 ) -> WorkerView:
     """Convert a context."""
+    where = context.window_id
     return WorkerView(
-        label=label,
+        label=context.context_id if where is None else f"{where} · {context.context_id}",
         context_id=context.context_id,
         client_id=client.client_id,
         window_id=context.window_id,
         owner=context.owner.value,
         state=context.state.value,
         clean=context.clean,
+        opener=context.opener,
         assignment=assignment,
     )
 
@@ -264,7 +270,7 @@ def window_view(client: Client, window: Window) -> WindowView:
         client_id=client.client_id,
         identity=window.identity,
         owner=window.owner.value,
-        prepared=window.prepared,
+        bounds=None if window.bounds is None else BoundsView(**asdict(window.bounds)),
         contexts=tuple(
             context.context_id
             for context in client.contexts.values()

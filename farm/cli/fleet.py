@@ -3,7 +3,7 @@
 from farm.cli import output
 from farm.cli.connect import AsJson, farm_command
 from farm.cli.exits import ExitCode
-from farm.protocol.resources import AssignmentView
+from farm.protocol.resources import AssignmentView, BoundsView
 from farm.sdk import FarmClient
 
 
@@ -21,7 +21,7 @@ async def agents(client: FarmClient, as_json: AsJson = False) -> ExitCode:
                 agent.client_id,
                 _state(agent.present, agent.draining),
                 f"{agent.used_slots}/{agent.capacity.max_concurrency or '-'}",
-                _windows(agent.windows, agent.prepared),
+                agent.windows,
                 agent.contexts,
                 agent.browser,
                 agent.metadata or None,
@@ -39,10 +39,6 @@ def _state(present: bool, draining: bool) -> str:
     return "draining" if draining else "present"
 
 
-def _windows(number: int, prepared: int) -> str:
-    return f"{number} ({prepared} prepared)" if prepared else str(number)
-
-
 @farm_command
 async def workers(client: FarmClient, as_json: AsJson = False) -> ExitCode:
     """List the tabs work can run in, and what they are lent to."""
@@ -51,14 +47,15 @@ async def workers(client: FarmClient, as_json: AsJson = False) -> ExitCode:
         output.write_json(output.of_models(found))
         return ExitCode.SUCCEEDED
     output.write_table(
-        ("WORKER", "AGENT", "WINDOW", "STATE", "CLEAN", "JOB", "STEP"),
+        ("WORKER", "AGENT", "OWNER", "STATE", "CLEAN", "OPENER", "JOB", "STEP"),
         (
             (
                 worker.label,
                 worker.client_id,
-                worker.window_id,
+                worker.owner,
                 worker.state,
                 worker.clean,
+                worker.opener,
                 *_lent_to(worker.assignment),
             )
             for worker in found
@@ -84,17 +81,22 @@ async def windows(client: FarmClient, as_json: AsJson = False) -> ExitCode:
         output.write_json(output.of_models(found))
         return ExitCode.SUCCEEDED
     output.write_table(
-        ("WINDOW", "AGENT", "IDENTITY", "OWNER", "TABS", "PREPARED"),
+        ("WINDOW", "AGENT", "IDENTITY", "OWNER", "TABS", "BOUNDS"),
         (
             (
                 w.window_id,
                 w.client_id,
-                w.identity or "anonymous",
+                None if w.owner == "user" else w.identity or "anonymous",
                 w.owner,
                 len(w.contexts),
-                w.prepared,
+                None if w.bounds is None else _geometry(w.bounds),
             )
             for w in found
         ),
     )
     return ExitCode.SUCCEEDED
+
+
+def _geometry(bounds: BoundsView) -> str:
+    """Return bounds as X says them, such as `1280x800+10+27`."""
+    return f"{bounds.width}x{bounds.height}{bounds.left:+}{bounds.top:+}"

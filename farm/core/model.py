@@ -77,6 +77,16 @@ class Capacity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Where a window is on its screen, in pixels."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
     """One browser window, in exactly one identity."""
 
@@ -85,8 +95,7 @@ class Window:
     profile: str = ""
     """Names the options it was opened with."""
     owner: Owner = Owner.WORKER
-    prepared: bool = False
-    """Its agent opened it before anybody asked; for people, since it is lent like any other."""
+    bounds: Bounds | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +107,8 @@ class Context:
     owner: Owner = Owner.WORKER
     state: ContextState = ContextState.IDLE
     clean: bool = True
+    opener: ContextId | None = None
+    """The context whose task has opened it, and with which it goes. Such a one is never clean."""
 
     @property
     def lendable(self) -> bool:
@@ -193,6 +204,10 @@ class Client:
     def tabs_in(self, window_id: WindowId) -> Sequence[Context]:
         """Return the tabs there are in a window."""
         return Contexts.of(self.contexts).in_window(window_id)
+
+    def worker_windows(self) -> int:
+        """Count the windows that take of what was negotiated; a person's do not."""
+        return sum(window.owner is Owner.WORKER for window in self.windows.values())
 
     def used_slots(self) -> int:
         """Count the slots taken: live assignments, and contexts being created for one."""

@@ -119,7 +119,7 @@ def deny_window(
         return Denial.GONE
     if denial := _deny_slot(client, now=now, window_s=window_s):
         return denial
-    if len(client.windows) + client.opening_windows >= most_windows(request, client):
+    if client.worker_windows() + client.opening_windows >= most_windows(request, client):
         return Denial.FULL
     return None
 

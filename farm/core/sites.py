@@ -124,7 +124,7 @@ def _window(request: Request, client: Client, clients: Sequence[Client]) -> Site
     identity = request.identity
     if identity is not None and any(_has(identity, other) for other in clients):
         return Reason.IDENTITY_ELSEWHERE
-    if len(client.windows) + client.opening_windows >= most_windows(request, client):
+    if client.worker_windows() + client.opening_windows >= most_windows(request, client):
         return Reason.NO_WINDOW_FREE
     return Site(client_id=client.client_id, need=Need.WINDOW)
 
@@ -144,8 +144,9 @@ def most_tabs(request: Request | None, client: Client) -> int:
 
 
 def tabs_in(client: Client, window_id: WindowId) -> int:
-    """Count the tabs of a window, those being created included."""
-    return len(client.tabs_in(window_id)) + client.opening_tabs.get(window_id, 0)
+    """Count the tabs of a window, those being created included; popups of its tabs are not."""
+    own = sum(context.opener is None for context in client.tabs_in(window_id))
+    return own + client.opening_tabs.get(window_id, 0)
 
 
 def load(client: Client) -> float:

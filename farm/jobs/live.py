@@ -30,8 +30,6 @@ class LiveAttempt:
     """The command has gone out; an agent that does not know of it has lost it."""
     over: bool = False
     """It has ended, and only the ledger has to be told."""
-    worker: str | None = None
-    """The short name of the window it runs in, such as `W1`."""
     acknowledged: bool = False
     """The agent has taken the command up."""
     progress: Progress | None = None
@@ -58,15 +56,12 @@ class LiveAttempt:
     def follow(self, entries: Iterable[wire.Entry]) -> None:
         """Remember the step that the agent says it is on."""
         for entry in entries:
-            if isinstance(entry.event, wire.Started):
-                self.worker = entry.event.window_id
             if isinstance(entry.event, wire.StepStarted):
                 self.progress = Progress(
                     step_index=entry.event.index,
                     step=entry.event.label,
                     verb=entry.event.verb,
                     steps=self.steps,
-                    worker=self.worker,
                 )
 
 

@@ -26,8 +26,6 @@ class Progress:
     verb: str
     steps: int | None = None
     """How many steps the job has."""
-    worker: str | None = None
-    """The short name of the worker it runs on, such as `W1`."""
 
 
 class Dispatcher(Protocol):

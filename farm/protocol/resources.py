@@ -204,6 +204,12 @@ class ArtifactView(Resource):
     media_type: str
     attempt_id: str
     created_at: AwareDatetime
+    recording: str | None = None
+    """The kind of recording it is; None for a file that a step or a failure has left."""
+    state: Literal["pending", "ready", "failed"] = "ready"
+    """Only what is ready can be fetched; a recording is pending while its attempt runs."""
+    detail: str = ""
+    """Why a recording failed, or ended before its attempt did."""
 
 
 class ArtifactList(Resource):
@@ -243,8 +249,6 @@ class AgentView(Resource):
     capacity: CapacityView
     used_slots: int
     windows: int
-    prepared: int = 0
-    """How many of the windows were opened before anybody asked, and wait to be lent."""
     contexts: int
     seen_at: AwareDatetime
 
@@ -273,13 +277,16 @@ class WorkerView(Resource):
     """One context: a place that work can run."""
 
     label: str
-    """A short name for people, such as `W1`."""
+    """The name people see on it and in logs, such as `W1 · T1`."""
     context_id: str
     client_id: str
     window_id: str | None = None
     owner: str
+    """`worker`, or `user` for what a person has opened outside all workers' windows."""
     state: str
     clean: bool
+    opener: str | None = None
+    """The context whose task has opened it, and with which it goes."""
     assignment: AssignmentView | None = None
 
 
@@ -287,6 +294,15 @@ class WorkerList(Resource):
     """The contexts, by agent."""
 
     items: tuple[WorkerView, ...]
+
+
+class BoundsView(Resource):
+    """Where a window is on its screen, in pixels."""
+
+    left: int
+    top: int
+    width: int
+    height: int
 
 
 class WindowView(Resource):
@@ -297,8 +313,9 @@ class WindowView(Resource):
     identity: str | None = None
     """None is anonymous."""
     owner: str
-    prepared: bool = False
-    """Opened before anybody asked, and not lent yet."""
+    """`worker`, or `user` for one that a person has opened."""
+    bounds: BoundsView | None = None
+    """Where it is known: in browsers with windows."""
     contexts: tuple[str, ...]
 
 

@@ -5,8 +5,13 @@ from agent.machine import events as ev
 from farm.protocol import messages as wire
 from farm.protocol.plan import Plan
 
-HELLO = wire.Hello(client_id="a", instance="i", epoch="", capacity=wire.Capacity(max_concurrency=2))
-CAPACITY = wire.Capacity(max_concurrency=2)
+HELLO = wire.Hello(
+    client_id="a",
+    instance="i",
+    epoch="",
+    capacity=wire.Capacity(max_concurrency=2),
+    capabilities=("pause", "resume", "takeover", "hand_back"),
+)
 WINDOW_S = 10.0
 
 
@@ -29,17 +34,10 @@ def note(text: str = "n") -> wire.Notice:
 class Scene:
     """Drives a machine; `said` is what it sent since it was last asked."""
 
-    def __init__(
-        self,
-        *,
-        identity_idle_s: float = 300.0,
-        prepared: int = 0,
-        capacity: wire.Capacity = CAPACITY,
-    ) -> None:
+    def __init__(self, *, identity_idle_s: float = 300.0, look_s: float | None = None) -> None:
         self._epochs = 0
-        self._capacity = capacity
         self.machine = Machine(
-            Profile(hello=HELLO, identity_idle_s=identity_idle_s, prepared_windows=prepared),
+            Profile(hello=HELLO, identity_idle_s=identity_idle_s, look_s=look_s),
             new_epoch=self._epoch,
         )
         self.now = 100.0
@@ -83,7 +81,7 @@ class Scene:
         self.hear(
             wire.Welcome(
                 epoch_number=number,
-                capacity=self._capacity,
+                capacity=wire.Capacity(max_concurrency=2),
                 heartbeat_interval_s=2.5,
                 window_s=WINDOW_S,
             )

@@ -18,8 +18,7 @@ tokens = st.builds(token, st.integers(1, 6), st.integers(1, 2))
 class AnAgent(RuleBasedStateMachine):
     @initialize(welcomed=st.booleans())
     def begin(self, welcomed: bool) -> None:
-        capacity = wire.Capacity(max_concurrency=2, max_windows=4)
-        self.scene = Scene(prepared=1, capacity=capacity)
+        self.scene = Scene()
         self.running: dict[str, str] = {}
         """Runs started and not ended, with their tabs."""
         self.unstored: set[str] = set()
@@ -72,7 +71,7 @@ class AnAgent(RuleBasedStateMachine):
                     assert {c.window_id for c in message.contexts} == known
                     for context in message.contexts:
                         assert not (context.clean and context.token is not None)
-                        assert not (context.clean and context.state != "idle")
+                        assert not (context.clean and context.state not in ("active", "idle"))
                 case wire.Events(command_id=command_id):
                     numbers = [entry.seq for entry in message.entries]
                     assert numbers == list(range(numbers[0], numbers[-1] + 1))
@@ -111,10 +110,6 @@ class AnAgent(RuleBasedStateMachine):
     def something_was_opened(self, command_id: str, well: bool) -> None:
         self.take(ev.Opened(command_id) if well else ev.OpenFailed(command_id, "no"))
 
-    @rule(tab=tabs, well=st.booleans())
-    def something_was_prepared(self, tab: str, well: bool) -> None:
-        self.take(ev.Prepared(tab) if well else ev.PrepareFailed(tab, "no"))
-
     # Runs
 
     @rule(run=runs, urgent=st.booleans())
@@ -148,7 +143,7 @@ class AnAgent(RuleBasedStateMachine):
             ev.Heard(
                 wire.Welcome(
                     epoch_number=1,
-                    capacity=wire.Capacity(max_concurrency=2, max_windows=4),
+                    capacity=wire.Capacity(),
                     heartbeat_interval_s=2.5,
                     window_s=10,
                 )
@@ -191,6 +186,11 @@ class AnAgent(RuleBasedStateMachine):
     @rule(run=runs)
     def is_told_to_cancel(self, run: str) -> None:
         self.take(ev.Heard(wire.Cancel(command_id=run)))
+
+    @rule(run=runs, token=tokens, kind=st.sampled_from(["pause", "takeover", "message"]))
+    def is_told_to_intervene(self, run: str, token: wire.Token, kind: str) -> None:
+        wanted = {"intervention_id": "i", "command_id": run, "token": token, "kind": kind}
+        self.take(ev.Heard(wire.Intervene.model_validate({**wanted, "by": "a"})))
 
     @rule(nonce=st.integers(0, 9))
     def hears_a_ping(self, nonce: int) -> None:

@@ -4,6 +4,7 @@ from farm.clock import system_clock
 from farm.core.decide import Verdict
 from farm.core.eligibility import Reason
 from farm.core.model import (
+    Bounds,
     Capacity,
     Client,
     ClientId,
@@ -13,6 +14,7 @@ from farm.core.model import (
     Instant,
     LinkId,
     Namespace,
+    Owner,
     Request,
     TaskId,
     Window,
@@ -97,9 +99,9 @@ async def test_a_worker_is_shown_with_the_job_and_step_it_is_lent_to(stack: Stac
         token=assignment.token,
         now=system_clock(),
     )
-    stack.dispatcher.does[job_id] = Progress(step_index=3, step="pay", verb="click", worker="W1")
+    stack.dispatcher.does[job_id] = Progress(step_index=3, step="pay", verb="click")
     busy, free = (await ask(stack, "/v1/workers"))["items"]
-    assert busy["label"] == "W1"
+    assert busy["label"] == "window-1 · context-1"
     assert busy["assignment"]["job_id"] == job_id
     assert busy["assignment"]["job"] == "a job"
     assert busy["assignment"]["progress"]["step"] == "pay"
@@ -111,6 +113,38 @@ async def test_windows_are_shown_with_their_identity_and_contexts(stack: Stack) 
     [window] = (await ask(stack, "/v1/windows"))["items"]
     assert window["identity"] == "shared"
     assert window["contexts"] == ["context-1", "context-2"]
+
+
+async def test_what_a_person_or_a_task_has_opened_is_told_apart(stack: Stack) -> None:
+    await connect(stack)
+    bounds = Bounds(left=10, top=20, width=800, height=600)
+    window, theirs = WindowId("W1"), WindowId("U1")
+    opened = ContextId("T1")
+    await stack.registry.report(
+        AGENT,
+        LinkId(f"link-{AGENT}"),
+        epoch=(await stack.registry.snapshot(now=system_clock())).clients[0].epoch,
+        number=2,
+        windows=[
+            Window(window_id=window, bounds=bounds),
+            Window(window_id=theirs, owner=Owner.USER),
+        ],
+        contexts=[
+            Context(context_id=opened, window_id=window),
+            Context(context_id=ContextId("T2"), window_id=window, clean=False, opener=opened),
+            Context(context_id=ContextId("T3"), window_id=theirs, owner=Owner.USER),
+        ],
+        now=system_clock(),
+    )
+    workers = (await ask(stack, "/v1/workers"))["items"]
+    assert [(w["label"], w["owner"], w["opener"]) for w in workers] == [
+        ("W1 · T1", "worker", None),
+        ("W1 · T2", "worker", "T1"),
+        ("U1 · T3", "user", None),
+    ]
+    own, person = (await ask(stack, "/v1/windows"))["items"]
+    assert own["bounds"] == {"left": 10, "top": 20, "width": 800, "height": 600}
+    assert (person["owner"], person["bounds"]) == ("user", None)
 
 
 async def test_nothing_of_another_namespace_is_shown(stack: Stack) -> None:

@@ -152,7 +152,16 @@ retry: {max_attempts: 3}
 on_uncertain: retry
 effects: idempotent
 requires: {metadata: {region: eu, gpu: null, n: 1.0}, client_type: browser}
-browser: {viewport: {width: 800, height: 600}, locale: en-GB, user_agent: x, context: reuse}
+browser:
+  viewport: {width: 800, height: 600}
+  device_scale_factor: 2
+  locale: en-GB
+  timezone: Europe/Oslo
+  user_agent: x
+  geolocation: {latitude: 59.9, longitude: 10.7, accuracy: 30}
+  permissions: [notifications, geolocation]
+  color_scheme: dark
+  context: reuse
 steps:
   - goto: {url: https://a.example/, expect_status: [200, 304]}
   - back

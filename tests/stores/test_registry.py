@@ -9,6 +9,7 @@ import pytest
 
 from farm.core.model import (
     Assignment,
+    Bounds,
     Capacity,
     Client,
     ClientId,
@@ -46,7 +47,9 @@ from tests.stores.pool import (
 )
 
 T1 = ContextId("T1")
+T2 = ContextId("T2")
 W1 = WindowId("W1")
+HERE = Bounds(left=10, top=-4, width=1280, height=800)
 
 
 # Reports, promise 1
@@ -337,9 +340,14 @@ async def test_what_an_agent_said_is_what_is_read(registry: Registry) -> None:
         draining=True,
         browser="Chromium 150",
     )
-    windows = [Window(window_id=W1, identity="shop", profile="p", owner=Owner.USER)]
+    windows = [Window(window_id=W1, identity="shop", profile="p", owner=Owner.USER, bounds=HERE)]
     context = Context(
-        context_id=T1, window_id=W1, owner=Owner.USER, state=ContextState.CRASHED, clean=False
+        context_id=T1,
+        window_id=W1,
+        owner=Owner.USER,
+        state=ContextState.CRASHED,
+        clean=False,
+        opener=T2,
     )
     epoch = (await registered(registry, said)).epoch
     await registry.report(
@@ -541,6 +549,34 @@ async def test_a_window_held_alone_takes_nobody_else(registry: Registry) -> None
     assert await registry.assign(other, A, t2, now=T0, timeout_s=TIMEOUT_S) is Denial.TAKEN
     await registry.release(A, T1, alone.token)
     assert isinstance(await registry.assign(other, A, t2, now=T0, timeout_s=TIMEOUT_S), Assignment)
+
+
+async def test_windows_that_a_person_opens_take_nothing_of_what_was_negotiated(
+    registry: Registry,
+) -> None:
+    capacity = Capacity(max_concurrency=9, max_windows=2)
+    client = await registered(registry, hello(capacity=capacity))
+    theirs = [Window(window_id=WindowId(f"U{n}"), owner=Owner.USER) for n in (1, 2, 3)]
+    await registry.report(
+        A, LINK, epoch=client.epoch, number=1, windows=theirs, contexts=[], now=T0
+    )
+    await window(registry)
+    await window(registry)
+    assert await registry.reserve_window(A, identity=None, now=T0) is Denial.FULL
+
+
+async def test_what_a_task_has_opened_is_no_tab_of_its_window_that_counts(
+    registry: Registry,
+) -> None:
+    capacity = Capacity(max_concurrency=9, max_windows=1, max_tabs_per_window=2)
+    client = await registered(registry, hello(capacity=capacity))
+    popups = [in_window(f"T{n}", window_id=W1, opener=T1, clean=False) for n in (2, 3)]
+    await reported(registry, "T1", *popups, client=client, identity="shop")
+    assert await registry.assign(request(identity="shop"), A, T2, now=T0, timeout_s=1) is (
+        Denial.NOT_READY
+    )
+    await tab(registry)
+    assert await registry.reserve_tab(A, W1, now=T0) is Denial.FULL
 
 
 @pytest.mark.parametrize("left", [{"clean": False}, {"owner": Owner.USER}], ids=str)

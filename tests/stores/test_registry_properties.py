@@ -11,6 +11,7 @@ from hypothesis.stateful import invariant, precondition, rule
 from farm.core import decide
 from farm.core.model import (
     Assignment,
+    Bounds,
     Capacity,
     Client,
     ClientId,
@@ -115,6 +116,7 @@ contexts = st.builds(
     owner=st.sampled_from([Owner.WORKER, Owner.WORKER, Owner.USER]),
     state=st.sampled_from([ContextState.IDLE, *ContextState]),
     clean=seldom.map(lambda is_dirty: not is_dirty),
+    opener=st.sampled_from([None, None, ContextId("T1")]),
 )
 told = st.builds(
     Window,
@@ -122,6 +124,7 @@ told = st.builds(
     identity=identities,
     profile=profiles,
     owner=st.sampled_from(Owner),
+    bounds=st.none() | st.just(Bounds(left=-1, top=0, width=800, height=600)),
 )
 caps = st.none() | limits
 placements = st.one_of(

@@ -12,6 +12,7 @@ from farm.protocol.messages.words import (
     PROTOCOL,
     Capacity,
     ContextReport,
+    InterventionOutcome,
     Message,
     Running,
     Token,
@@ -37,10 +38,13 @@ class Hello(Message):
     metadata: dict[str, Any] = Field(default={})
     capacity: Capacity = Capacity()
     capabilities: tuple[str, ...] = ()
+    """The interventions it can do; one that is not named here is never sent."""
     highest_token: Token | None = None
     running: tuple[Running, ...] = ()
     browser: str | None = None
     """Product and version, for people."""
+    user_windows_lost: int = Field(default=0, ge=0)
+    """So many windows of a person's went with the browser's last life."""
 
     @field_validator("highest_token")
     @classmethod
@@ -126,6 +130,15 @@ class Error(Message):
     detail: str
 
 
+class Intervened(Message):
+    """What became of an `intervene`."""
+
+    op: Literal["intervened"] = "intervened"
+    intervention_id: str
+    outcome: InterventionOutcome
+    detail: str = ""
+
+
 class Pong(Message):
     """The answer to `ping`, by the agent's runtime."""
 
@@ -138,10 +151,22 @@ class Bye(Message):
 
     op: Literal["bye"] = "bye"
     reason: str = ""
+    user_windows_lost: int = Field(default=0, ge=0)
+    """So many windows of a person's went with it."""
 
 
 FromAgent = Annotated[
-    Hello | Heartbeat | Report | Ack | Events | Result | ChannelRefused | Error | Pong | Bye,
+    Hello
+    | Heartbeat
+    | Report
+    | Ack
+    | Events
+    | Result
+    | Intervened
+    | ChannelRefused
+    | Error
+    | Pong
+    | Bye,
     Field(discriminator="op"),
 ]
 

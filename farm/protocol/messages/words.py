@@ -9,6 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field
 PROTOCOL = 1
 ContextState = Literal["active", "idle", "loading", "crashed", "closing"]
 Owner = Literal["worker", "user"]
+Intervention = Literal["pause", "resume", "message", "takeover", "hand_back"]
+"""What a person can do to a running attempt, beside stopping it; `hello` says which of them an
+agent can do."""
+InterventionOutcome = Literal["applied", "capability_not_supported", "stale_target", "out_of_place"]
+"""What became of an intervention: the last one is of who asks for what does not follow from the
+state, such as a hand back where nobody has taken over; nothing has changed then."""
 
 
 class Message(BaseModel):
@@ -44,16 +50,29 @@ class Running(Message):
     """The browser life it ran in."""
 
 
+class Bounds(Message):
+    """Where a window is on its screen, in pixels."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+
 class WindowReport(Message):
-    """One browser window, in exactly one identity."""
+    """One browser window, in exactly one identity.
+
+    That of a worker is its identity: popups that the browser shows in frames of their own are tabs
+    of it. That of a person (`owner` is `user`) is what the person sees as one.
+    """
 
     window_id: str
     identity: str | None = None
     profile: str = ""
     """The options it was opened with, as the farm named them in `open_window`."""
     owner: Owner = "worker"
-    prepared: bool = False
-    """The agent opened it by itself, before anybody asked, and nobody has had it yet."""
+    bounds: Bounds | None = None
+    """Where it is known."""
 
 
 class ContextReport(Message):
@@ -66,3 +85,6 @@ class ContextReport(Message):
     clean: bool = True
     token: Token | None = None
     """The assignment the agent believes to hold here."""
+    opener: str | None = None
+    """The context whose task it belongs to: a page of that one, or a person in its window, has
+    opened it. It is never lent, and goes with its task."""

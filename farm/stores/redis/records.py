@@ -14,6 +14,7 @@ from typing import Any
 from farm.core.eligibility import canonical
 from farm.core.model import (
     Assignment,
+    Bounds,
     Capacity,
     Client,
     ClientId,
@@ -101,6 +102,7 @@ def context_text(context: Context, where: str) -> str:
             "owner": context.owner,
             "state": context.state,
             "clean": context.clean,
+            "opener": context.opener,
             "place": where,
         }
     )
@@ -246,18 +248,19 @@ def _window_from(text: str) -> Window:
         identity=found["identity"],
         profile=found["profile"],
         owner=Owner(found["owner"]),
-        prepared=found.get("prepared", False),
+        bounds=None if found["bounds"] is None else Bounds(**found["bounds"]),
     )
 
 
 def _contexts_from(texts: Iterable[str], dirty: frozenset[str]) -> Iterator[Context]:
     for text in texts:
         found = json.loads(text)
-        window_id = found["window_id"]
+        window_id, opener = found["window_id"], found["opener"]
         yield Context(
             context_id=ContextId(found["context_id"]),
             window_id=None if window_id is None else WindowId(window_id),
             owner=Owner(found["owner"]),
             state=ContextState(found["state"]),
             clean=found["clean"] and found["context_id"] not in dirty,
+            opener=None if opener is None else ContextId(opener),
         )

@@ -1,6 +1,7 @@
 """A report as report.lua keeps it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 from farm.core.model import Context, Owner, Window, WindowId
 from farm.stores.redis.records import context_text, flat, json_text, place
@@ -16,9 +17,7 @@ def report_parts(windows: Sequence[Window], contexts: Sequence[Context]) -> list
     placed = [(context, _place_of(context, places)) for context in contexts]
     idle = [(context, where) for context, where in placed if context.lendable]
     return [
-        flat(
-            {one.window_id: _window_text(one, len(tabs.get(one.window_id, ()))) for one in windows}
-        ),
+        flat({one.window_id: _window_text(one, tabs.get(one.window_id, ())) for one in windows}),
         flat({context.context_id: context_text(context, where) for context, where in placed}),
         flat({window_id: _tabs_text(those) for window_id, those in tabs.items()}),
         sorted({where for _, where in idle}),
@@ -32,15 +31,15 @@ def _place_of(context: Context, places: Mapping[WindowId, str]) -> str:
     return nowhere if context.window_id is None else places.get(context.window_id, nowhere)
 
 
-def _window_text(window: Window, tabs: int) -> str:
+def _window_text(window: Window, tabs: Sequence[Context]) -> str:
     return json_text(
         {
             "window_id": window.window_id,
             "identity": window.identity,
             "profile": window.profile,
             "owner": window.owner,
-            "prepared": window.prepared,
-            "tabs": tabs,
+            "bounds": None if window.bounds is None else asdict(window.bounds),
+            "tabs": sum(tab.opener is None for tab in tabs),
         }
     )
 

@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agent.chromium.egress import Policy
-from agent.chromium.forwarder import Forwarder, system_resolver
+from agent.chromium.forwarder import Forwarder
+from agent.egress.policy import Policy
+from agent.egress.resolving import system_resolver
 from agent.ports import Denied
 from farm.protocol.plan import Egress
 

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agent.chromium.egress import Policy
 from agent.chromium.forwarder import Forwarder
+from agent.egress.policy import Policy
 from agent.ports import Denied
 from farm.protocol.plan import Egress
 

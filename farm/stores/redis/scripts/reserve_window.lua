@@ -7,7 +7,11 @@ local client = read_client(id)
 local denial = deny_slot(id, client, ARGV[3], ARGV[4])
 if denial then return {denial} end
 local opening = tonumber(redis.call('HGET', key('opening', id), 'windows') or 0)
-if redis.call('HLEN', key('windows', id)) + opening >= within(client.max_windows, ARGV[7]) then
+local there = 0 -- restates model.py `worker_windows`
+for _, text in ipairs(redis.call('HVALS', key('windows', id))) do
+  if cjson.decode(text).owner == 'worker' then there = there + 1 end
+end
+if there + opening >= within(client.max_windows, ARGV[7]) then
   return {'full'}
 end
 for _, other in ipairs(identity and redis.call('ZRANGE', key('clients'), 0, -1) or {}) do

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.chromium.egress import Policy, parse_entry, split_authority
+from agent.egress.policy import Policy, parse_entry, split_authority
 from farm.protocol.plan import Egress
 
 CLOSED_UNLESS_NAMED = [
