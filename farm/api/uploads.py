@@ -21,6 +21,12 @@ from farm.protocol.resources import ArtifactStored
 from farm.stores.records import Artifact, Attempt
 
 TOKEN_HEADER = "X-Tabfarm-Token"  # noqa: S105 - a header's name
+TOKEN_PARAMETER = Parameter(
+    name=TOKEN_HEADER,
+    where="header",
+    required=True,
+    description="The fencing token of the assignment: <store epoch>.<counter>.",
+)
 _TOKEN = re.compile(r"(\d{1,18})\.(\d{1,18})", re.ASCII)
 _CHUNK = 64 * 1024
 
@@ -28,8 +34,8 @@ _CHUNK = 64 * 1024
 async def put_artifact(request: web.Request) -> web.Response:
     """Keep a file of an attempt that runs on an agent of this token, under its lease (P8)."""
     deps = deps_of(request)
-    token = _token(request)
-    attempt = await _own_attempt(request, deps)
+    token = token_of(request)
+    attempt = await attempt_of(request, deps)
     if attempt.token != token or attempt.state is not AttemptState.RUNNING:
         raise StaleAssignmentError("the attempt has ended")
     if (request.content_length or 0) > deps.max_artifact_bytes:
@@ -55,7 +61,7 @@ async def put_artifact(request: web.Request) -> web.Response:
     return answer(ArtifactStored(name=kept.name))
 
 
-async def _own_attempt(request: web.Request, deps: Deps) -> Attempt:
+async def attempt_of(request: web.Request, deps: Deps) -> Attempt:
     """Return the attempt; whether another's exists is not told."""
     refused = ForbiddenError("this is no attempt of an agent that this token is connected as")
     try:
@@ -78,7 +84,8 @@ async def _keep(request: web.Request, deps: Deps, attempt: Attempt) -> tuple[str
         return await file.commit()
 
 
-def _token(request: web.Request) -> Token:
+def token_of(request: web.Request) -> Token:
+    """Return the fencing token in the header. Raises InvalidInputError."""
     match = _TOKEN.fullmatch(request.headers.get(TOKEN_HEADER, ""))
     if match is None:
         raise InvalidInputError(
@@ -94,14 +101,7 @@ ROUTES = (
         handler=put_artifact,
         summary="Hand in a file of a running attempt",
         access=Access.AGENT,
-        parameters=(
-            Parameter(
-                name=TOKEN_HEADER,
-                where="header",
-                required=True,
-                description="The fencing token of the assignment: <store epoch>.<counter>.",
-            ),
-        ),
+        parameters=(TOKEN_PARAMETER,),
         takes_body=True,
         body_media_types=("application/octet-stream",),
         answers=(Answer(description="Kept, under this name.", model=ArtifactStored),),

@@ -22,6 +22,7 @@ _BY_ID = select(_jobs).where(
 )
 _LOCKED = _BY_ID.with_for_update()
 _INSERT = insert(_jobs).returning(_jobs.c.number)
+_BORROW = insert(schema.borrowings)
 _MOVE = (
     update(_jobs)
     .where(_jobs.c.number == bindparam("b_number"))
@@ -68,6 +69,17 @@ def accept(connection: Connection, new: NewJob, now: Instant) -> tuple[Job, bool
         artifact_count=0,
     )
     number = connection.execute(_INSERT, _to_row(job, new.body_hash)).scalar_one()
+    if (borrowing := new.borrowing) is not None:
+        connection.execute(
+            _BORROW,
+            {
+                "job": number,
+                "namespace": new.namespace,
+                "name": borrowing.identity,
+                "mode": borrowing.mode.value,
+                "secret": borrowing.secret,
+            },
+        )
     line = ("job_accepted", {"name": new.name}, now)
     history.append(connection, number, 0, [line], attempt_id=None)
     return job, False

@@ -87,7 +87,11 @@ class Ledger(Protocol):
         token: Token,
         now: Instant,
     ) -> Attempt | None:
-        """Move a queued job to running with a new attempt; None if it is queued no more."""
+        """Move a queued job to running with a new attempt.
+
+        None if it is queued no more, or another attempt has the identity it names (see
+        `farm.stores.ports.identities`).
+        """
         ...
 
     async def attempt(self, attempt_id: str) -> Attempt:
