@@ -12,12 +12,16 @@ from agent.machine.events import (
     LinkDown,
     LinkUp,
     Outcome,
+    SeenTab,
+    SeenWindow,
+    Stirred,
     TabCrashed,
     TabGone,
     WindowGone,
 )
 from farm.protocol.messages import AttemptEvent, FromAgent, Token
 from farm.protocol.plan import BrowserOptions, Plan
+from farm.protocol.recordings import RecordingKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +54,17 @@ class Evidence(Protocol):
         """
         ...
 
-    async def upload(self, name: str, content: bytes | Path, media_type: str) -> str:
+    async def upload(
+        self,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
+    ) -> str:
         """Store a file as an artifact of the attempt; return the name it was given.
+
+        With `recording` it is that which the farm waits for.
 
         Raises:
             UploadRefused: If the farm has no room for it, or it is too large.
@@ -83,7 +96,7 @@ class BrowserInfo:
     pid: int
 
 
-BrowserEvent = TabGone | TabCrashed | WindowGone | BrowserLost
+BrowserEvent = TabGone | TabCrashed | WindowGone | Stirred | BrowserLost
 
 
 class Browser(Protocol):
@@ -110,6 +123,13 @@ class Browser(Protocol):
 
         Never raises for what a page does. If cancelled, the tab is closed before the cancellation
         goes on. Whatever is not a success leaves the tab closed.
+        """
+        ...
+
+    async def look(self) -> tuple[SeenWindow, ...]:
+        """See which windows and tabs there are, those of people too.
+
+        Never fails: where the browser does not say in time, it is what was seen last.
         """
         ...
 
@@ -162,7 +182,14 @@ class Uploads(Protocol):
     """Where the files of attempts go."""
 
     async def upload(
-        self, attempt_id: str, token: Token, name: str, content: bytes | Path, media_type: str
+        self,
+        attempt_id: str,
+        token: Token,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
     ) -> str:
         """Store a file; see `Evidence.upload`."""
         ...
@@ -180,7 +207,10 @@ __all__ = [
     "Link",
     "LinkRefused",
     "Outcome",
+    "SeenTab",
+    "SeenWindow",
     "StaleAssignment",
+    "Stirred",
     "TabCrashed",
     "TabGone",
     "UploadRefused",

@@ -16,6 +16,7 @@ from agent.ports import (
     Uploads,
 )
 from farm.protocol import messages as wire
+from farm.protocol.recordings import RecordingKind
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -65,12 +66,24 @@ class RunEvidence:
             self._moved.clear()
             await self._moved.wait()
 
-    async def upload(self, name: str, content: bytes | Path, media_type: str) -> str:
+    async def upload(
+        self,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
+    ) -> str:
         """See `Evidence.upload`."""
         if self._disowned:
             raise StaleAssignment
         return await self._uploads.upload(
-            self._start.plan.attempt_id, self._start.token, name, content, media_type
+            self._start.plan.attempt_id,
+            self._start.token,
+            name,
+            content,
+            media_type,
+            recording=recording,
         )
 
     def begin(self) -> None:
@@ -200,7 +213,7 @@ class Runner:
             outcome = task.result()
         self.post(ev.RunEnded(start.command_id, outcome))
 
-    async def _work(self, instruction: Instruction) -> None:
+    async def _work(self, instruction: Instruction) -> None:  # noqa: C901 - a flat table
         match instruction:
             case ev.StartBrowser(epoch):
                 await self._start_browser(epoch)
@@ -209,6 +222,8 @@ class Runner:
                 await self._open(command_id, opening)
             case ev.OpenTab(command_id, window_id, context_id):
                 await self._open(command_id, self._browser.open_tab(window_id, context_id))
+            case ev.Look(epoch):
+                self.post(ev.Seen(epoch, await self._browser.look()))
             case ev.CloseTab(context_id):
                 await self._browser.close_tab(context_id)
                 self.post(ev.TabGone(context_id))

@@ -49,6 +49,12 @@ class ArtifactSettings(BaseModel):
     min_free_bytes: Annotated[int, Field(ge=0)] = 256 * 1024 * 1024
     """Below this much free space no artifact is begun."""
 
+    recording_max_bytes: Annotated[int, Field(ge=4096)] = 128 * 1024 * 1024
+    """A recording that has grown to this size stops there; a larger one is not kept."""
+
+    recordings_max_bytes: Annotated[int, Field(ge=0)] = 16 * 1024 * 1024 * 1024
+    """The recordings of one namespace together; what would be more is not kept."""
+
 
 class JobSettings(BaseModel):
     """How jobs are run."""

@@ -181,6 +181,7 @@ async def _running(
             retry_initial_s=settings.jobs.retry_initial_s,
             retry_max_s=settings.jobs.retry_max_s,
             max_free_losses=settings.jobs.max_free_losses,
+            recording_max_bytes=settings.artifacts.recording_max_bytes,
         ),
         on_success=readiness.worked,
     )
@@ -255,6 +256,7 @@ async def _running(
             clock=clock,
             metrics=CollectorRegistry(),
             max_artifact_bytes=settings.artifacts.max_bytes,
+            recordings_max_bytes=settings.artifacts.recordings_max_bytes,
         ),
         allowed_hosts=(*settings.allowed_hosts, settings.host),
         more_routes=(agent_route(links.serve), verify_route(verifier)),

@@ -20,6 +20,7 @@ from agent.ports import (
 from agent.runner import Runner
 from farm.protocol import messages as wire
 from farm.protocol.plan import BrowserOptions, Plan
+from farm.protocol.recordings import RecordingKind
 from tests.agent.scene import HELLO, begun, note, plan, token
 
 Tell = Callable[[ev.LinkUp | ev.LinkDown | ev.Heard], None]
@@ -32,6 +33,7 @@ class StandInBrowser:
         self.tell: Callable[[BrowserEvent], None] = lambda _: None
         self.run_with: Callable[[Evidence], object] | None = None
         self.open: set[str] = set()
+        self.seen: tuple[ev.SeenWindow, ...] = ()
         self.kills = 0
         self.unavailable = False
         self.drained = asyncio.Event()
@@ -62,6 +64,9 @@ class StandInBrowser:
         except asyncio.CancelledError:
             self.open.discard(context_id)
             raise
+
+    async def look(self) -> tuple[ev.SeenWindow, ...]:
+        return self.seen
 
     async def close_tab(self, context_id: str) -> None:
         self.open.discard(context_id)
@@ -114,7 +119,14 @@ class StandInUploads:
         self.files: list[str] = []
 
     async def upload(
-        self, attempt_id: str, token: wire.Token, name: str, content: bytes | Path, media_type: str
+        self,
+        attempt_id: str,
+        token: wire.Token,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
     ) -> str:
         self.files.append(f"{attempt_id}/{token.counter}/{name}")
         return name

@@ -99,10 +99,7 @@ async def test_what_is_stored_shows_nothing(stack: Stack, tmp_path: Path) -> Non
         ({"proxy": {"server": "http://p"}}, "/proxy/server"),
         ({"proxy": {"server": "http://p:1", "username": "us3r-name"}}, "/proxy"),
         ({"proxy": {"server": "http://p:1", "bypass": ["a b"]}}, "/proxy/bypass/0"),
-        (
-            {"state": {"cookies": [{"name": "a", "value": "c00kie-value"}]}},
-            "/state/cookies/0/domain",
-        ),
+        ({"state": {"cookies": [{"name": "a", "value": "v"}]}}, "/state/cookies/0/domain"),
         ({"state": {"origins": [{"origin": "nowhere"}]}}, "/state/origins/0/origin"),
     ],
 )
@@ -151,7 +148,7 @@ async def test_a_running_attempt_is_lent_all_and_gives_back_what_it_leaves(stack
         "password": "pr0xy-password",
     }
     assert (await call(stack, "PUT", "identities/shopper", {}))[0] == 409
-    new = {"cookies": [], "origins": []}
+    new: dict[str, list[Any]] = {"cookies": [], "origins": []}
     saved = await lent(stack, attempt.attempt_id, "1.1", method="PUT", json=new)
     assert saved == (200, {"version": 2})
     for token in ("1.2", "2.1"):

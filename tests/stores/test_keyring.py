@@ -55,9 +55,10 @@ def test_what_was_moved_to_another_place_does_not_open() -> None:
         ring.open(b"short", bound_to="here")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "  \n", "no key", base64.urlsafe_b64encode(b"16 bytes of key!").decode()]
-)
+TOO_SHORT = base64.urlsafe_b64encode(b"16 bytes of key!").decode()
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "no key", TOO_SHORT])
 def test_what_is_no_key_is_refused_and_not_quoted(text: str) -> None:
     with pytest.raises(ValueError, match="key") as caught:
         Keyring.of(text)

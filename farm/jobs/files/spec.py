@@ -15,6 +15,7 @@ from farm.protocol.extraction import Strict
 from farm.protocol.identities import IdentityUse, Proxy
 from farm.protocol.plan import BrowserOptions
 from farm.protocol.plan import Timeouts as PlanTimeouts
+from farm.protocol.recordings import RecordingKind
 from farm.protocol.steps import Effect, Step
 
 _Clock = Annotated[DurationMs, Field(ge=1)]
@@ -53,6 +54,20 @@ class Browser(BrowserOptions):
     """`fresh`: a clean window. `reuse`: one kept between jobs that ask for the same options."""
 
 
+class Record(Strict):
+    """What is recorded of each attempt. A list, or one word, in its place is `kinds`."""
+
+    kinds: tuple[RecordingKind, ...] = Field(min_length=1)
+    keep: Literal["always", "on_failure"] = "always"
+    overlay: bool = True
+    """Whether pages of a headed browser show the overlay meanwhile."""
+
+    @field_validator("kinds")
+    @classmethod
+    def _once(cls, kinds: tuple[RecordingKind, ...]) -> tuple[RecordingKind, ...]:
+        return tuple(dict.fromkeys(kinds))
+
+
 class JobSpec(Strict):
     """The envelope and the steps."""
 
@@ -75,6 +90,8 @@ class JobSpec(Strict):
     """The saved identity it works as."""
     proxy: Proxy | None = None
     """What its pages go through, in the place of the identity's. Its credentials are kept apart."""
+    record: Record | None = None
+    """None is nothing."""
     steps: tuple[Step, ...] = Field(min_length=1, max_length=1_000)
 
     @property

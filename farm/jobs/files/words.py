@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from farm.jobs.files.problems import Path
-from farm.jobs.files.spec import Browser, JobSpec, Requires, Retry, Timeouts
+from farm.jobs.files.spec import Browser, JobSpec, Record, Requires, Retry, Timeouts
 from farm.protocol.extraction import FieldSpec, Paginate
 from farm.protocol.identities import IdentityUse, Proxy
 from farm.protocol.plan import Geolocation, Viewport
@@ -41,6 +41,7 @@ ENVELOPE_MAPPINGS: dict[Path, type[BaseModel]] = {
     ("browser", "geolocation"): Geolocation,
     ("identity",): IdentityUse,
     ("proxy",): Proxy,
+    ("record",): Record,
 }
 """The mappings outside the steps whose keys are ours."""
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from farm.protocol.failures import Failure
 from farm.protocol.messages.words import Message
+from farm.protocol.recordings import RecordingKind
 
 _LAST_MOMENT = 253_402_300_799
 """The end of the year 9999, after which no date can be written."""
@@ -83,8 +84,19 @@ class Notice(Message):
     index: int | None = None
 
 
+class Recorded(Message):
+    """A recording that was asked for is over."""
+
+    kind: Literal["recorded"] = "recorded"
+    recording: RecordingKind
+    state: Literal["ready", "discarded", "failed"]
+    """`ready`: handed in. `discarded`: there was no failure to keep it for."""
+    detail: str = ""
+    """Why it failed, or ended before the attempt."""
+
+
 AttemptEvent = Annotated[
-    Started | StepStarted | StepEnded | EffectBegun | EffectDone | Items | Notice,
+    Started | StepStarted | StepEnded | EffectBegun | EffectDone | Items | Notice | Recorded,
     Field(discriminator="kind"),
 ]
 

@@ -15,6 +15,7 @@ from farm.stores.ledger import (
     history,
     items,
     jobs,
+    recordings,
     schema,
     tokens,
 )
@@ -24,6 +25,7 @@ from farm.stores.records import (
     Due,
     Effect,
     Evidence,
+    Expected,
     Finish,
     Item,
     Job,
@@ -132,6 +134,7 @@ class SqlLedger:
         epoch: int,
         context_id: ContextId,
         token: Token,
+        recordings: Sequence[Expected] = (),
         now: Instant,
     ) -> Attempt | None:
         """Take a queued job for an attempt; of many who ask, one gets it."""
@@ -143,6 +146,7 @@ class SqlLedger:
             epoch=epoch,
             context_id=context_id,
             token=token,
+            recordings=recordings,
         )
         return await self._db.write(lambda db: attempts.start(db, wanted, now))
 
@@ -239,6 +243,10 @@ class SqlLedger:
     async def artifacts(self, job_id: str) -> Sequence[Artifact]:
         """Return a job's files in order."""
         return await self._db.read(lambda db: files.of_job(db, job_id))
+
+    async def recordings_size(self, namespace: Namespace) -> int:
+        """Return how many bytes a namespace's recordings have."""
+        return await self._db.read(lambda db: recordings.size(db, namespace))
 
     async def add_token(self, token: TokenRecord) -> None:
         """Remember a token."""
