@@ -125,6 +125,23 @@ class RedisSettings(BaseModel):
         return url
 
 
+class LedgerSettings(BaseModel):
+    """Where jobs and what has been done for them are written down."""
+
+    model_config = ConfigDict(frozen=True)
+
+    url: SecretStr | None = None
+    """A database of a PostgreSQL server (`postgresql://user:password@host/name`), which one farm
+    uses at a time; without one a SQLite file in the data directory."""
+
+    @field_validator("url")
+    @classmethod
+    def _check_scheme(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not url.get_secret_value().startswith("postgresql://"):
+            raise ValueError("begins with postgresql://")
+        return url
+
+
 class Settings(BaseSettings):
     """Set from the environment: FARM_HOST, FARM_LINK__WINDOW_S and so on."""
 
@@ -171,6 +188,9 @@ class Settings(BaseSettings):
 
     link: LinkSettings = LinkSettings()
     """The connection to agents."""
+
+    ledger: LedgerSettings = LedgerSettings()
+    """Where jobs are written down."""
 
     redis: RedisSettings = RedisSettings()
     """The Redis that coordinators share."""

@@ -33,7 +33,7 @@ from farm.jobs.live import LiveAttempts
 from farm.jobs.recorder import Recorder
 from farm.jobs.service import JobService
 from farm.jobs.sharing import Sharing
-from farm.main.stores import Stores, stores_of
+from farm.main.stores import Stores, ledger_of, stores_of
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
 from farm.manager.loops import every
@@ -43,7 +43,7 @@ from farm.protocol.messages import Drain
 from farm.protocol.plan import Egress
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.keyring import Keyring, new_key
-from farm.stores.ledger import SqlIdentities, SqliteDatabase, SqlLedger
+from farm.stores.ledger import SqlIdentities, SqlLedger
 from farm.telemetry import configure_logging
 from farm.verify import VERIFY, Verifier
 from farm.verify.stage import Farm
@@ -120,21 +120,21 @@ async def coordinator(settings: Settings) -> AsyncIterator[Coordinator]:
     the block down, and a block that ends takes the loops down.
 
     Raises:
-        ConflictError: If another farm uses the data directory, or the Redis may forget.
-        InvalidInputError: If a Redis is set and its client is not installed, or a key is no key.
-        StoreUnavailableError: If the Redis does not answer.
+        ConflictError: If another farm uses the data directory or the ledger, or Redis may forget.
+        InvalidInputError: If a Redis or PostgreSQL is set and its client is not installed, or a key
+            of saved identities is none.
+        StoreUnavailableError: If one of them does not answer.
         OSError: If the address can't be listened on.
     """
     configure_logging(json=settings.log_json, level=settings.log_level)
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _only_one(settings.data_dir):
-        database = SqliteDatabase(settings.data_dir / "farm.db")
-        ledger = SqlLedger(database)
+        ledger = ledger_of(settings)
         store_epoch = await ledger.open()
         try:
             async with (
                 stores_of(settings, store_epoch) as stores,
-                _running(settings, ledger, SqlIdentities(database), stores) as farm,
+                _running(settings, ledger, SqlIdentities(ledger.database), stores) as farm,
             ):
                 log.info("farm.started", url=farm.url, store_epoch=store_epoch)
                 yield farm
@@ -165,7 +165,9 @@ async def _running(
         provision_timeout_s=settings.jobs.provision_timeout_s,
     )
     readiness = Readiness(
-        AgentProbe(registry, app_node, clock, not_of=(VERIFY,), coordinator=name), clock
+        AgentProbe(registry, app_node, clock, not_of=(VERIFY,), coordinator=name),
+        clock,
+        store=ledger.check,
     )
     gone_after_s = settings.link.window_s * settings.link.gone_after_windows
     runner = AttemptRunner(

@@ -23,6 +23,7 @@ class Reason(StrEnum):
     JOB_TIMEOUT = "job_timeout"
     NAVIGATION_FAILED = "navigation_failed"
     NAVIGATION_TIMEOUT = "navigation_timeout"
+    PAUSED_TOO_LONG = "paused_too_long"
     PAGE_CRASHED = "page_crashed"
     PAGE_CLOSED = "page_closed"
     PROXY_AUTH_REFUSED = "proxy_auth_refused"
@@ -46,6 +47,7 @@ PERMANENT = frozenset(
         Reason.EGRESS_DENIED,
         Reason.IDENTITY_TOO_LARGE,
         Reason.JOB_TIMEOUT,
+        Reason.PAUSED_TOO_LONG,
         Reason.PROXY_AUTH_REFUSED,
         Reason.SCRIPT_ERROR,
         Reason.SELECTOR_AMBIGUOUS,

@@ -1,8 +1,6 @@
 """Saved identities: a running attempt is a lease, and only its holder saves."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +13,7 @@ from farm.errors import ConflictError, NotFoundError
 from farm.stores.identity_records import Change, Mode, NewBorrowing, SealedState, Use, of_job
 from farm.stores.ledger import SqlIdentities, SqliteDatabase, SqlLedger
 from farm.stores.ports.identities import IdentityStore
+from farm.stores.ports.ledger import Ledger
 from tests.stores.ledger_rows import NS, T0, TOKEN, accepted, at, finish, started
 
 OTHER = Namespace("other")
@@ -24,10 +23,10 @@ STATE = SealedState(sealed=b"sealed", cookies=2, origins=1, size=20)
 class Shelf:
     """A ledger and its identities."""
 
-    def __init__(self, path: Path) -> None:
-        database = SqliteDatabase(path)
-        self.ledger = SqlLedger(database)
-        self.identities: IdentityStore = SqlIdentities(database)
+    def __init__(self, ledger: Ledger) -> None:
+        assert isinstance(ledger, SqlLedger)
+        self.ledger = ledger
+        self.identities: IdentityStore = SqlIdentities(ledger.database)
 
     async def job(self, job_id: str, mode: Mode, name: str = "shopper", **changes: Any) -> None:
         borrowing = NewBorrowing(identity=name, mode=mode, secret=None)
@@ -39,12 +38,10 @@ class Shelf:
 
 
 @pytest.fixture
-async def shelf(tmp_path: Path) -> AsyncIterator[Shelf]:
-    shelf = Shelf(tmp_path / "farm.db")
-    await shelf.ledger.open()
+async def shelf(ledger: Ledger) -> Shelf:
+    shelf = Shelf(ledger)
     await shelf.identities.change(NS, "shopper", Change(options={"locale": "en"}), now=T0)
-    yield shelf
-    await shelf.ledger.close()
+    return shelf
 
 
 async def test_a_change_touches_what_it_says_and_raises_the_version(shelf: Shelf) -> None:
@@ -104,6 +101,25 @@ async def test_which_uses_go_together(
         assert await shelf.starts("j2", 2)
 
 
+async def test_of_many_who_start_at_once_one_has_it(shelf: Shelf) -> None:
+    jobs = [f"j{number}" for number in range(6)]
+    for job_id in jobs:
+        await shelf.job(job_id, Mode.EXCLUSIVE)
+    began = await asyncio.gather(*(shelf.starts(job_id) for job_id in jobs))
+    assert sum(began) == 1
+
+
+async def test_of_two_who_make_one_at_once_both_are_kept_or_one_is_told(shelf: Shelf) -> None:
+    made = await asyncio.gather(
+        *(shelf.identities.change(NS, "new", Change(), now=T0) for _ in range(4)),
+        return_exceptions=True,
+    )
+    refused = [one for one in made if isinstance(one, BaseException)]
+    assert all(isinstance(one, ConflictError) for one in refused)
+    found = await shelf.identities.identity(NS, "new")
+    assert found.version == len(made) - len(refused)
+
+
 async def test_other_jobs_and_other_identities_are_nobodys_business(shelf: Shelf) -> None:
     await shelf.identities.change(NS, "other", Change(), now=T0)
     await shelf.job("j1", Mode.EXCLUSIVE)
@@ -123,7 +139,7 @@ async def test_other_jobs_and_other_identities_are_nobodys_business(shelf: Shelf
 async def test_an_exclusive_use_never_overlaps_with_another_or_a_reading_one(
     tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[Mode, bool]]
 ) -> None:
-    shelf = Shelf(tmp_path_factory.mktemp("lease") / "farm.db")
+    shelf = Shelf(SqlLedger(SqliteDatabase(tmp_path_factory.mktemp("lease") / "farm.db")))
     await shelf.ledger.open()
     await shelf.identities.change(NS, "shopper", Change(), now=T0)
     for number, (mode, ends_one) in enumerate(moves):

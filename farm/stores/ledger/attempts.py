@@ -110,6 +110,7 @@ class Start:
 
 def start(connection: Connection, wanted: Start, now: Instant) -> Attempt | None:
     """Take a queued job for an attempt; None if another was first, or has its identity."""
+    identities.lock(connection, wanted.job_id)
     job = connection.execute(_START, {"b_job_id": wanted.job_id, "now": now}).one_or_none()
     if job is None:
         return None

@@ -1,4 +1,4 @@
-"""`IdentityStore` in the ledger's database: one line of writes, so a lease is one condition."""
+"""`IdentityStore` in the ledger's database, beside the attempts: a lease is one condition."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +17,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.exc import IntegrityError
 
 from farm.core.job_states import AttemptState
 from farm.core.model import Instant, Namespace, Token
@@ -49,6 +50,16 @@ _BY_NAME = and_(
 )
 _UPDATE = update(_identities).where(_BY_NAME)
 _DELETE = delete(_identities).where(_BY_NAME)
+_LOCK_ONE = (
+    select(_identities.c.id)
+    .where(
+        _identities.c.namespace == bindparam("namespace"), _identities.c.name == bindparam("name")
+    )
+    .with_for_update()
+)
+_THE_SAME = and_(
+    _identities.c.namespace == _borrowings.c.namespace, _identities.c.name == _borrowings.c.name
+)
 _RUNNING = (
     select(_jobs.c.job_id, _attempts.c.attempt_id, _borrowings.c.mode)
     .join_from(_borrowings, _jobs)
@@ -79,6 +90,13 @@ _HELD = (
     )
     .with_for_update()
 )
+_LOCK = (
+    select(_identities.c.id)
+    .join_from(_identities, _borrowings, _THE_SAME)
+    .join(_jobs, _borrowings.c.job == _jobs.c.number)
+    .where(_jobs.c.job_id == bindparam("job_id"))
+    .with_for_update(of=_identities)
+)
 _STATE = select(_identities.c.state).where(
     _identities.c.namespace == bindparam("namespace"), _identities.c.name == bindparam("name")
 )
@@ -104,6 +122,14 @@ def is_free(job: Column[Any]) -> ColumnElement[bool]:
         .where(mine.c.job == job, excluding, _attempts.c.state == schema.RUNNING)
         .correlate(_jobs)
     )
+
+
+def lock(connection: Connection, job_id: str) -> None:
+    """Keep others from starting with the identity a job names, until the transaction ends.
+
+    Where writes are one after the other there is nothing to do; elsewhere this makes them so.
+    """
+    connection.execute(_LOCK, {"job_id": job_id})
 
 
 def all_of(connection: Connection, namespace: Namespace) -> Sequence[SavedIdentity]:
@@ -135,11 +161,20 @@ def change(
     if before is None:
         first = {"namespace": namespace, "name": name, "version": 1, "created_at": now}
         row = {"options": "{}", **_NEVER_SAVED, "proxy": None, "secret": None, **first, **values}
-        connection.execute(_INSERT, row)
+        _insert(connection, row)
     else:
         key = {"b_namespace": namespace, "b_name": name}
         connection.execute(_UPDATE.values(version=before.version + 1, **values), key)
     return one(connection, namespace, name), before is None
+
+
+def _insert(connection: Connection, row: dict[str, object]) -> None:
+    try:
+        with connection.begin_nested():
+            connection.execute(_INSERT, row)
+    except IntegrityError:
+        name = str(row["name"])
+        raise ConflictError(f"the identity {name} has been made meanwhile", identity=name) from None
 
 
 def remove(connection: Connection, namespace: Namespace, name: str) -> None:
@@ -248,6 +283,7 @@ def _held(connection: Connection, attempt_id: str, token: Token) -> AnyRow | Non
 def _refuse_used(
     connection: Connection, namespace: Namespace, name: str, *, by: tuple[Mode, ...]
 ) -> None:
+    connection.execute(_LOCK_ONE, {"namespace": namespace, "name": name})
     for use in users(connection, namespace, name):
         if use.mode in by:
             raise ConflictError(

@@ -39,6 +39,10 @@ class Ledger(Protocol):
         """Let go of the database."""
         ...
 
+    async def check(self) -> None:
+        """Return if it answers. Raises StoreUnavailableError."""
+        ...
+
     async def accept(self, job: NewJob, *, now: Instant) -> tuple[Job, bool]:
         """Add a job, or return the one with the same idempotency key and body: (job, duplicate).
 
