@@ -49,6 +49,7 @@ _BY_NAME = and_(
     _identities.c.namespace == bindparam("b_namespace"), _identities.c.name == bindparam("b_name")
 )
 _UPDATE = update(_identities).where(_BY_NAME)
+_NEXT = _identities.c.version + 1
 _DELETE = delete(_identities).where(_BY_NAME)
 _LOCK_ONE = (
     select(_identities.c.id)
@@ -164,7 +165,7 @@ def change(
         _insert(connection, row)
     else:
         key = {"b_namespace": namespace, "b_name": name}
-        connection.execute(_UPDATE.values(version=before.version + 1, **values), key)
+        connection.execute(_UPDATE.values(version=_NEXT, **values), key)
     return one(connection, namespace, name), before is None
 
 
@@ -213,13 +214,13 @@ def save_state(
     held = _held(connection, attempt_id, token)
     if held is None or held.borrowed is None or held.mode != Mode.EXCLUSIVE.value:
         return None
-    before = _find(connection, Namespace(held.namespace), held.borrowed)
-    if before is None:
-        return None
     values = {**_state_values(state), "saved_at": now, "saved_by": attempt_id, "updated_at": now}
     key = {"b_namespace": held.namespace, "b_name": held.borrowed}
-    connection.execute(_UPDATE.values(version=before.version + 1, **values), key)
-    return before.version + 1
+    kept = connection.execute(
+        _UPDATE.values(version=_NEXT, **values).returning(_identities.c.version), key
+    )
+    version: int | None = kept.scalar_one_or_none()
+    return version
 
 
 def sealed(connection: Connection) -> Sequence[Sealed]:
