@@ -1,7 +1,8 @@
 """What the runner needs from the world, and what the steps need from the runner."""
 
+import asyncio
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -55,6 +56,37 @@ class Control(Protocol):
         ...
 
 
+class Handed(Protocol):
+    """A file that a page hands out."""
+
+    name: str
+    """As the page suggests it; it may be anything."""
+
+    async def saved(self, max_bytes: int) -> Path:
+        """Return where it is once it is whole.
+
+        Raises:
+            UploadRefused: `artifact_too_large`, and it has been broken off; or `download_failed`.
+        """
+        ...
+
+    async def discard(self) -> None:
+        """Break it off and delete it; never raises."""
+        ...
+
+
+class Files(Protocol):
+    """Files of an attempt on the disk of this machine, until the attempt ends."""
+
+    def expecting(self) -> AbstractContextManager[asyncio.Future[Handed]]:
+        """Take the next file that a page of the attempt hands out; else it is cancelled."""
+        ...
+
+    async def folder(self) -> Path:
+        """Return a folder of the attempt's own."""
+        ...
+
+
 class Evidence(Protocol):
     """Where a run says what it does. Implemented by the runner, used by the steps."""
 
@@ -88,13 +120,25 @@ class Evidence(Protocol):
         """
         ...
 
+    async def fetch(self, reference: str, into: Path, max_bytes: int) -> Path:
+        """Bring a file of the farm into a new folder; return where it is, under its own name.
+
+        Raises:
+            UploadRefused: `value_invalid` if the namespace has no such file; `artifact_too_large`.
+            StaleAssignment: If the farm says that the attempt has ended.
+        """
+        ...
+
 
 class StaleAssignment(Exception):  # noqa: N818 - an outcome of asking, not a fault
     """The attempt has ended for the farm; stop, and touch nothing more."""
 
 
 class UploadRefused(Exception):  # noqa: N818
-    """An artifact was not stored; `reason` is `artifact_store_full` or `artifact_too_large`."""
+    """A file was not passed on.
+
+    `reason` is that of the failure, such as `artifact_store_full` or `artifact_too_large`.
+    """
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -204,7 +248,7 @@ class LinkRefused(Exception):  # noqa: N818
 
 
 class Uploads(Protocol):
-    """Where the files of attempts go."""
+    """Where the files of attempts go, and come from."""
 
     async def upload(
         self,
@@ -219,6 +263,12 @@ class Uploads(Protocol):
         """Store a file; see `Evidence.upload`."""
         ...
 
+    async def fetch(
+        self, attempt_id: str, token: Token, reference: str, into: Path, max_bytes: int
+    ) -> Path:
+        """Bring a file; see `Evidence.fetch`."""
+        ...
+
 
 __all__ = [
     "Bare",
@@ -230,6 +280,8 @@ __all__ = [
     "Control",
     "Denied",
     "Evidence",
+    "Files",
+    "Handed",
     "Link",
     "LinkRefused",
     "Outcome",

@@ -88,6 +88,13 @@ class RunEvidence:
             recording=recording,
         )
 
+    async def fetch(self, reference: str, into: Path, max_bytes: int) -> Path:
+        """See `Evidence.fetch`."""
+        if self._disowned:
+            raise StaleAssignment
+        plan, token = self._start.plan, self._start.token
+        return await self._uploads.fetch(plan.attempt_id, token, reference, into, max_bytes)
+
     def begin(self) -> None:
         """Say that the first step is about to begin; from here on the attempt counts (P13)."""
         self.begun = True

@@ -164,7 +164,7 @@ class ChromiumBrowser:
             await to_the_end(self._end_tab(context_id))
             return _refused(Reason.VALUE_INVALID, f"egress.allow: {error}")
         try:
-            attempt = Attempt(tab, plan, evidence, self._run_plan)
+            attempt = Attempt(tab, plan, evidence, self._run_plan, self._living().folder)
             outcome = await attempt.run(lambda: self._end_tab(context_id))
         except asyncio.CancelledError:
             window.abandon(context_id)

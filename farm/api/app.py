@@ -10,6 +10,7 @@ from aiohttp.typedefs import Handler
 from farm.api import (
     delivery,
     events,
+    files,
     health,
     identities,
     jobs,
@@ -36,6 +37,7 @@ API: tuple[Route, ...] = (
     *jobs.ROUTES,
     *results.ROUTES,
     *events.ROUTES,
+    *files.ROUTES,
     *pool.ROUTES,
     *delivery.ROUTES,
     *tokens.ROUTES,
