@@ -11,6 +11,7 @@ from agent.machine import events as ev
 from agent.ports import (
     Browser,
     BrowserUnavailable,
+    Host,
     Link,
     StaleAssignment,
     Uploads,
@@ -101,20 +102,42 @@ class Runner:
         self,
         machine: Machine,
         *,
-        browser: Browser,
+        browser: Browser | None = None,
+        flows: Host | None = None,
         link: Link,
         uploads: Uploads,
         monotonic: Callable[[], float],
         wall_clock: Callable[[], float],
     ) -> None:
+        """Take all that is needed.
+
+        Args:
+            machine: What decides.
+            browser: What plans run in, where that has windows to be opened.
+            flows: What they run in, where it has none; one of the two is given.
+            link: The connection to the farm.
+            uploads: Where files go.
+            monotonic: A clock that never jumps.
+            wall_clock: The time of day.
+        """
         self._machine = machine
-        self._browser = browser
+        host = browser or flows
+        if host is None:
+            raise ValueError("plans need a browser, or a host of flows, to run in")
+        self._host = host
+        self._windowed = browser
         self._link = link
         self._uploads = uploads
         self._monotonic = monotonic
         self._wall_clock = wall_clock
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._runs: dict[str, tuple[RunEvidence, asyncio.Task[ev.Outcome]]] = {}
+
+    @property
+    def _browser(self) -> Browser:
+        """What has windows; the machine of a host of flows asks for none."""
+        assert self._windowed is not None  # noqa: S101
+        return self._windowed
 
     def post(self, event: Event) -> None:
         """Hand in an event from outside."""
@@ -138,7 +161,7 @@ class Runner:
                 return done
         finally:
             async with asyncio.timeout(_GOODBYE_S):
-                await self._browser.kill()
+                await self._host.kill()
 
     async def _serve(self, group: asyncio.TaskGroup) -> ev.Exit:
         instructions = self._machine.begin()
@@ -160,7 +183,7 @@ class Runner:
             case ev.Send(message):
                 await self._link.send(message)
             case ev.KillBrowser():
-                await self._browser.kill()
+                await self._host.kill()
             case ev.StartRun():
                 self._start_run(instruction, group)
             case ev.CancelRun() | ev.Settled() | ev.Disown():
@@ -190,7 +213,7 @@ class Runner:
 
     async def _run(self, start: ev.StartRun, evidence: RunEvidence) -> ev.Outcome:
         evidence.begin()
-        return await self._browser.run(start.context_id, start.plan, evidence)
+        return await self._host.run(start.context_id, start.plan, evidence)
 
     def _run_done(self, start: ev.StartRun, task: asyncio.Task[ev.Outcome]) -> None:
         # Told by a callback, because a task that is cancelled before its first step runs no line.
@@ -218,13 +241,13 @@ class Runner:
             case ev.RunProbe(command_id):
                 await self._probe(command_id)
             case ev.ShowDraining():
-                await self._browser.drain()
+                await self._host.drain()
             case _:
                 raise AssertionError(instruction)
 
     async def _start_browser(self, epoch: str) -> None:
         try:
-            info = await self._browser.start(self.post)
+            info = await self._host.start(self.post)
         except BrowserUnavailable as error:
             self.post(ev.BrowserFailed(str(error)))
             return
@@ -241,7 +264,7 @@ class Runner:
 
     async def _probe(self, command_id: str) -> None:
         try:
-            await self._browser.probe()
+            await self._host.probe()
         except (BrowserUnavailable, RuntimeError, TimeoutError) as error:
             self.post(ev.Probed(command_id, str(error) or type(error).__name__))
             return

@@ -44,15 +44,14 @@ class Tabs:
                 window_id=window.window_id, identity=window.identity, profile=window.profile
             )
             for window in self._windows.values()
-            if window.window_id in used
+            if window.window_id in used and not window.flow
         )
         return windows, tuple(self._context(tab) for tab in there)
 
-    @staticmethod
-    def _context(tab: Tab) -> wire.ContextReport:
+    def _context(self, tab: Tab) -> wire.ContextReport:
         return wire.ContextReport(
             context_id=tab.context_id,
-            window_id=tab.window_id,
+            window_id=self.window_of(tab.context_id),
             state=_REPORTED[tab.state],
             clean=tab.state is TabState.IDLE and tab.token is None,
             token=tab.token,
@@ -75,6 +74,21 @@ class Tabs:
         if window is None or window.closing:
             return None
         return self._new_tab(command_id, window_id)
+
+    def open_flow(self, command_id: str, now: float) -> Tab:
+        """Name a flow; there is nothing to be opened for one."""
+        self._tabs_made += 1
+        name = f"F{self._tabs_made}"
+        self._windows[name] = Window(
+            window_id=name, identity=None, profile="", used_at=now, flow=True
+        )
+        tab = self._tabs[name] = Tab(context_id=name, window_id=name, command_id=command_id)
+        return tab
+
+    @property
+    def flows(self) -> int:
+        """How many flows there are."""
+        return sum(window.flow for window in self._windows.values())
 
     def _new_tab(self, command_id: str, window_id: str) -> Tab:
         self._tabs_made += 1
@@ -166,7 +180,7 @@ class Tabs:
             self._forget(tab)
             self.touch()
             return []
-        if window.identity is None:
+        if window.identity is None and not window.flow:
             return self._close_window(window)
         window.used_at = now
         if tab.state is TabState.CRASHED:
@@ -181,7 +195,8 @@ class Tabs:
         if tab is None or tab.state is not TabState.IDLE:
             return []
         window = self._windows[tab.window_id]
-        return self._close_window(window) if window.identity is None else []
+        anonymous = window.identity is None and not window.flow
+        return self._close_window(window) if anonymous else []
 
     def _is_over_already(self, tab: Tab, token: wire.Token | None) -> bool:
         # Nobody has it; where it is closing, its end is told when it comes.
@@ -205,7 +220,7 @@ class Tabs:
         for window in list(self._windows.values()):
             unused = now - window.used_at > self._identity_idle_s
             free = all(tab.state is TabState.IDLE and tab.token is None for tab in self._in(window))
-            if unused and free and not window.closing:
+            if unused and free and not window.closing and not window.flow:
                 instructions += self._close_window(window)
         return instructions
 
@@ -264,9 +279,10 @@ class Tabs:
 
     # Looking
 
-    def window_of(self, context_id: str) -> str:
-        """Return the window a tab is in."""
-        return self._tabs[context_id].window_id
+    def window_of(self, context_id: str) -> str | None:
+        """Return the window a tab is in; a flow is in none."""
+        window = self._windows[self._tabs[context_id].window_id]
+        return None if window.flow else window.window_id
 
     def get(self, context_id: str) -> Tab | None:
         """Return a tab."""
