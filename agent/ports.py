@@ -12,6 +12,9 @@ from agent.machine.events import (
     LinkDown,
     LinkUp,
     Outcome,
+    SeenTab,
+    SeenWindow,
+    Stirred,
     TabCrashed,
     TabGone,
     WindowGone,
@@ -83,7 +86,7 @@ class BrowserInfo:
     pid: int
 
 
-BrowserEvent = TabGone | TabCrashed | WindowGone | BrowserLost
+BrowserEvent = TabGone | TabCrashed | WindowGone | Stirred | BrowserLost
 
 
 class Host(Protocol):
@@ -130,6 +133,13 @@ class Browser(Host, Protocol):
 
     async def open_tab(self, window_id: str, context_id: str) -> None:
         """Open one more tab in a window."""
+        ...
+
+    async def look(self) -> tuple[SeenWindow, ...]:
+        """See which windows and tabs there are, those of people too.
+
+        Never fails: where the browser does not say in time, it is what was seen last.
+        """
         ...
 
     async def close_tab(self, context_id: str) -> None:
@@ -188,7 +198,10 @@ __all__ = [
     "Link",
     "LinkRefused",
     "Outcome",
+    "SeenTab",
+    "SeenWindow",
     "StaleAssignment",
+    "Stirred",
     "TabCrashed",
     "TabGone",
     "UploadRefused",

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from typing import Literal
 
 import structlog
 from playwright.async_api import Error as PlaywrightError
@@ -12,6 +14,7 @@ from agent.chromium.attempt import Attempt, RunPlan
 from agent.chromium.discovery import find
 from agent.chromium.launch import Life
 from agent.chromium.shielding import to_the_end, within
+from agent.chromium.sight import Sight, guessed
 from agent.chromium.tabs import Tab
 from agent.chromium.windows import CLOSE_S, Window
 from agent.chromium.workspace import sweep
@@ -22,6 +25,8 @@ from agent.ports import (
     BrowserUnavailable,
     Evidence,
     Outcome,
+    SeenWindow,
+    Stirred,
     WindowGone,
 )
 from agent.steps.run import run_plan
@@ -31,6 +36,8 @@ from farm.protocol.plan import BrowserOptions, Plan
 _log = structlog.get_logger(__name__)
 _OPEN_S = 30.0
 _PROBE_S = 15.0
+
+Level = Literal["close_window", "kill_browser"]
 
 
 class ChromiumBrowser:
@@ -77,7 +84,12 @@ class ChromiumBrowser:
         self._life: Life | None = None
         self._windows: dict[str, Window] = {}
         self._dead: list[Window] = []
+        self._sight: Sight | None = None
+        """Of the windows of a headed browser."""
+        self._seen: tuple[SeenWindow, ...] = ()
         self._tell: Callable[[BrowserEvent], None] = lambda _: None
+        self.escalations: Counter[Level] = Counter()
+        """How often one means of ending a tab has failed and the next one had to be used."""
 
     async def start(self, tell: Callable[[BrowserEvent], None]) -> BrowserInfo:
         """Begin a life; see the port."""
@@ -97,6 +109,9 @@ class ChromiumBrowser:
         info = await life.start(lambda detail: self._on_lost(life, detail))
         try:
             await self.probe()
+            if not self._headless:
+                stirred = lambda: self._on_event(life, Stirred())  # noqa: E731
+                self._sight = await Sight.open(life.browser, stirred)
         except BaseException as error:
             await to_the_end(self.kill())
             if isinstance(error, PlaywrightError | TimeoutError | RuntimeError):
@@ -161,6 +176,19 @@ class ChromiumBrowser:
             return replace(outcome, page_gone=True)
         return outcome
 
+    async def look(self) -> tuple[SeenWindow, ...]:
+        """See which windows and tabs there are; see the port."""
+        life = self._life
+        shown = [one for window in tuple(self._windows.values()) for one in window.shown()]
+        if self._sight is None:
+            self._seen = guessed(shown, apart=life is not None and life.is_shell)
+        else:
+            with contextlib.suppress(PlaywrightError, TimeoutError):
+                seen = await self._sight.look(shown)
+                if life is self._life:
+                    self._seen = seen
+        return self._seen
+
     async def close_tab(self, context_id: str) -> None:
         """Close a tab, with its window if it is the only one; see the port."""
         if not self._keep_open:
@@ -176,8 +204,11 @@ class ChromiumBrowser:
         if place is None:
             return
         window, tab = place
-        if len(window.tabs) <= 1 or not await self._close_page(tab):
-            await self._end_window(window.window_id)
+        if len(window.tabs) > 1:
+            if await self._close_page(tab):
+                return
+            self._escalate("close_window", window.window_id)
+        await self._end_window(window.window_id)
 
     async def _close_page(self, tab: Tab) -> bool:
         await tab.close_extras()
@@ -190,10 +221,14 @@ class ChromiumBrowser:
         if window is None:
             return
         if not await window.close() and life is not None:
-            _log.warning("window.stuck", window_id=window_id)
+            self._escalate("kill_browser", window_id)
             life.lose(f"window {window_id} does not close")
             await life.kill()
         self._windows.pop(window_id, None)
+
+    def _escalate(self, to: Level, window_id: str) -> None:
+        self.escalations[to] += 1
+        _log.warning("tab.stuck", window_id=window_id, then=to)
 
     async def drain(self) -> None:
         """Show in every tab that the agent takes nothing new; see the port."""
@@ -257,6 +292,10 @@ class ChromiumBrowser:
         self._tell(BrowserLost(detail))
 
     def _lose_windows(self) -> None:
+        theirs = sum(window.window_id is None for window in self._seen)
+        if theirs:
+            _log.warning("browser.took_user_windows", windows=theirs)
+        self._seen, self._sight = (), None
         windows, self._windows = self._windows, {}
         for window in windows.values():
             window.lose()

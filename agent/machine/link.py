@@ -35,7 +35,13 @@ class LinkState:
         """Tell whether the farm knows the present epoch, so that reports mean something."""
         return self.welcomed and not self._epoch_is_over
 
-    def hello(self, epoch: str, running: tuple[wire.Running, ...], now: float) -> wire.Hello:
+    def hello(
+        self,
+        epoch: str,
+        running: tuple[wire.Running, ...],
+        now: float,
+        user_windows_lost: int = 0,
+    ) -> wire.Hello:
         """Return the first message of a link or of an epoch."""
         self.connected = True
         self._epoch_number, self._epoch_is_over = None, False
@@ -46,6 +52,7 @@ class LinkState:
                 "running": running,
                 "highest_token": self._highest,
                 "browser": self.browser,
+                "user_windows_lost": user_windows_lost,
             }
         )
 

@@ -131,3 +131,5 @@ class Plan(BaseModel):
     reuse: bool = False
     """The tab stays as it is after success, for the next job of the same identity."""
     egress: Egress = Egress()
+    options: BrowserOptions = BrowserOptions()
+    """How a flow shows itself to servers. A tab's window has been opened with them."""

@@ -192,6 +192,8 @@ steps:
   - pdf: {landscape: true}
   - html: {name: x.html}
   - eval: {script: "a => a", args: {x: [1, 2.5]}, var: y}
+  - http: {url: https://a.example/api, method: post, json: {a: [1]}, var: v, expect_status: 201}
+  - activity: {name: tidy, args: {x: 1}, var: w}
   - assert: {var: y, equals: 1.0}
   - set: {var: z, value: {a: [true]}}
 """

@@ -16,7 +16,7 @@ from farm.protocol.plan import BrowserOptions
 from overlay import BINDING, COLOURS, WORLD, State
 from tests.agent.chromium.conftest import Handler, Site
 from tests.agent.chromium.journal import Journal, goto, plan
-from tests.agent.chromium.test_browser import Rig
+from tests.agent.chromium.rig import Rig
 
 
 class Files(Journal):

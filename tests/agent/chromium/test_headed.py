@@ -9,7 +9,7 @@ import pytest
 from agent.chromium.discovery import Found
 from farm.protocol.plan import BrowserOptions
 from tests.agent.chromium.journal import Journal, goto, plan, script
-from tests.agent.chromium.test_browser import Rig
+from tests.agent.chromium.rig import Rig
 
 pytestmark = pytest.mark.browser
 

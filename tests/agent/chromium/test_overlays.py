@@ -29,7 +29,7 @@ from tests.agent.chromium.overlaid import (
     served,
     sides,
 )
-from tests.agent.chromium.test_browser import Rig
+from tests.agent.chromium.rig import Rig
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
