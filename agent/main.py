@@ -6,18 +6,17 @@ import ctypes
 import os
 import signal
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 
 import aiohttp
 import structlog
 
-from agent.chromium.browser import ChromiumBrowser
 from agent.clock import monotonic, wall_clock
 from agent.config import Settings, environment
 from agent.link import HttpUploads, WebSocketLink
 from agent.machine import Machine, Profile
 from agent.machine.events import Exit, StopRequested
-from agent.ports import BrowserUnavailable, LinkRefused
+from agent.ports import Browser, BrowserUnavailable, Host, LinkRefused
 from agent.runner import Runner
 from agent.telemetry import configure_logging
 from agent.xvfb import Xvfb, XvfbUnavailable
@@ -60,24 +59,21 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
             Profile(
                 hello=_hello(settings),
                 identity_idle_s=settings.identity_idle_s,
-                look_s=_LOOK_S if settings.headed else None,
+                look_s=_LOOK_S if settings.headed and settings.type == "browser" else None,
             ),
             new_epoch=lambda: uuid.uuid4().hex,
         )
-        browser = ChromiumBrowser(
-            headless=not settings.headed,
-            overlay=settings.overlay,
-            env=env,
-            executable=settings.browser,
-            sandbox=settings.sandbox,
-            slow_mo_ms=settings.slow_mo_ms,
-            keep_open=settings.keep_open,
-            may_act=lambda: machine.may_act(monotonic()),
-        )
+
+        def may_act() -> bool:
+            return machine.may_act(monotonic())
+
+        flows = _flows(settings, may_act) if settings.type == "console" else None
+        browser = _browser(settings, env, may_act) if flows is None else None
         link = WebSocketLink(session, *map(str, settings.farm_urls))
         runner = Runner(
             machine,
             browser=browser,
+            flows=flows,
             link=link,
             uploads=HttpUploads(session, lambda: link.url),
             monotonic=monotonic,
@@ -87,10 +83,34 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
         return await runner.run()
 
 
+def _browser(settings: Settings, env: Mapping[str, str], may_act: Callable[[], bool]) -> Browser:
+    from agent.chromium.browser import ChromiumBrowser  # takes long, and flows do without
+
+    return ChromiumBrowser(
+        headless=not settings.headed,
+        overlay=settings.overlay,
+        env=env,
+        executable=settings.browser,
+        sandbox=settings.sandbox,
+        slow_mo_ms=settings.slow_mo_ms,
+        keep_open=settings.keep_open,
+        may_act=may_act,
+    )
+
+
+def _flows(settings: Settings, may_act: Callable[[], bool]) -> Host:
+    from agent.console.host import FlowHost  # browsers do without
+
+    return FlowHost(
+        max_page_bytes=settings.max_page_bytes, activities=settings.activities, may_act=may_act
+    )
+
+
 def _hello(settings: Settings) -> Hello:
+    flows = settings.type == "console"
     return Hello(
         client_id=settings.client_id,
-        client_type="browser",
+        client_type=settings.type,
         instance=uuid.uuid4().hex,
         epoch="",
         namespaces=settings.namespaces,
@@ -99,6 +119,7 @@ def _hello(settings: Settings) -> Hello:
             max_concurrency=settings.slots,
             max_windows=settings.max_windows or 2 * settings.slots,
             max_tabs_per_window=settings.max_tabs_per_window,
+            max_flows=(settings.max_flows or settings.slots) if flows else 0,
         ),
     )
 
@@ -119,7 +140,7 @@ def _listen_for_signals(runner: Runner, settings: Settings) -> None:
 @contextlib.asynccontextmanager
 async def _display(settings: Settings, env: Mapping[str, str]) -> AsyncIterator[Mapping[str, str]]:
     """Give headed browsers a display: the one there is, else one of our own that nobody sees."""
-    if not settings.headed or env.get("DISPLAY"):
+    if settings.type == "console" or not settings.headed or env.get("DISPLAY"):
         yield env
         return
     xvfb = Xvfb()
