@@ -111,6 +111,7 @@ def _hello(settings: Settings) -> Hello:
     return Hello(
         client_id=settings.client_id,
         client_type=settings.type,
+        capabilities=() if flows else ("pause", "resume", "takeover", "hand_back"),
         instance=uuid.uuid4().hex,
         epoch="",
         namespaces=settings.namespaces,

@@ -1,7 +1,7 @@
 """What a verb works with: page, clock of the step, variables, and the journal of effects."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +9,7 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Locator, Page
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-from agent.ports import Bare, Denied, Evidence
+from agent.ports import Bare, Control, Denied, Evidence
 from agent.steps.collecting import Kept
 from agent.steps.failures import StepFailed, failed, nothing_was_done
 from agent.steps.selectors import locate
@@ -29,6 +29,7 @@ class Attempt:
     evidence: Evidence
     denied: Callable[[], Sequence[Denied]]
     bare: Bare
+    control: Control
     variables: dict[str, Any] = field(default_factory=dict)
     kept: Kept = field(default_factory=Kept)
     index: int = 0
@@ -83,6 +84,10 @@ class Stage:
                 await self.attempt.evidence.note(EffectDone(effect_id=effect_id))
             raise
         await self.attempt.evidence.note(EffectDone(effect_id=effect_id))
+
+    def acting(self) -> AbstractAsyncContextManager[None]:
+        """Let the step's mouse and keys reach the page; the body should be short."""
+        return self.attempt.control.acting()
 
     @property
     def counts_as(self) -> Effect:

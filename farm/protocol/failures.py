@@ -21,6 +21,7 @@ class Reason(StrEnum):
     NAVIGATION_FAILED = "navigation_failed"
     NAVIGATION_TIMEOUT = "navigation_timeout"
     NEEDS_BROWSER = "needs_browser"
+    PAUSED_TOO_LONG = "paused_too_long"
     PAGE_CRASHED = "page_crashed"
     PAGE_CLOSED = "page_closed"
     REQUIRED_MISSING = "required_missing"
@@ -42,6 +43,7 @@ PERMANENT = frozenset(
         Reason.EGRESS_DENIED,
         Reason.JOB_TIMEOUT,
         Reason.NEEDS_BROWSER,
+        Reason.PAUSED_TOO_LONG,
         Reason.SCRIPT_ERROR,
         Reason.SELECTOR_AMBIGUOUS,
         Reason.SELECTOR_INVALID,

@@ -7,6 +7,7 @@ from zoneinfo import available_timezones
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from farm.protocol.extraction import Strict
+from farm.protocol.recordings import Recording
 from farm.protocol.steps import Effect, Step
 
 
@@ -133,3 +134,5 @@ class Plan(BaseModel):
     egress: Egress = Egress()
     options: BrowserOptions = BrowserOptions()
     """How a flow shows itself to servers. A tab's window has been opened with them."""
+    record: Recording | None = None
+    """What to record of it; None is nothing."""
