@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page
-from tests.agent.console.pages import CHARSETS, SHAPES
 
 from agent.steps.run import run_plan
 from tests.agent.console.conftest import FlowRun, answering, as_bytes, plan_of
+from tests.agent.console.pages import CHARSETS, SHAPES
 from tests.agent.steps.conftest import MemoryEvidence, Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
