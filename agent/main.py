@@ -53,13 +53,16 @@ async def run(settings: Settings) -> Exit:
 
 async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
     headers = {"Authorization": f"Bearer {secret}"}
+    flows_only = settings.type == "console"
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=None)
     async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
         machine = Machine(
             Profile(
                 hello=_hello(settings),
                 identity_idle_s=settings.identity_idle_s,
-                look_s=_LOOK_S if settings.headed and settings.type == "browser" else None,
+                look_s=_LOOK_S if settings.headed and not flows_only else None,
+                prepared_windows=0 if flows_only else settings.prepared_windows,
+                prepared_options=settings.prepared_options,
             ),
             new_epoch=lambda: uuid.uuid4().hex,
         )
@@ -67,7 +70,7 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
         def may_act() -> bool:
             return machine.may_act(monotonic())
 
-        flows = _flows(settings, may_act) if settings.type == "console" else None
+        flows = _flows(settings, may_act) if flows_only else None
         browser = _browser(settings, env, may_act) if flows is None else None
         link = WebSocketLink(session, *map(str, settings.farm_urls))
         runner = Runner(

@@ -46,7 +46,7 @@ def _ask(stage: Stage, step: Http) -> Ask:
             raise StepFailed(Reason.VALUE_INVALID, clean(f"{name}: {value!r} is no header"))
         headers = {k: v for k, v in headers.items() if k.lower() != name.lower()} | {name: value}
     body = None if step.body is None else step.body.encode()
-    if "json_body" in step.model_fields_set:
+    if step.json_body is not None:
         body = json.dumps(step.json_body, ensure_ascii=False).encode()
         if not any(name.lower() == "content-type" for name in headers):
             headers["Content-Type"] = "application/json"

@@ -318,7 +318,7 @@ class Http(StepBase):
 
     @model_validator(mode="after")
     def _one_body(self) -> Http:
-        if self.body is not None and "json_body" in self.model_fields_set:
+        if self.body is not None and self.json_body is not None:
             raise ValueError("body and json exclude each other")
         return self
 
