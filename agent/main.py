@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 import aiohttp
 import structlog
 
+from agent.channels import WebSocketChannels
 from agent.chromium.browser import ChromiumBrowser
 from agent.clock import monotonic, wall_clock
 from agent.config import Settings, environment
@@ -74,6 +75,7 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
             browser=browser,
             link=link,
             uploads=HttpUploads(session, lambda: link.url),
+            channels=WebSocketChannels(session, lambda: link.url),
             monotonic=monotonic,
             wall_clock=wall_clock,
         )

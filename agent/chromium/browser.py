@@ -13,6 +13,7 @@ from playwright.async_api import Error as PlaywrightError
 from agent.chromium.attempt import Attempt, RunPlan
 from agent.chromium.discovery import find
 from agent.chromium.launch import Life
+from agent.chromium.live import Watch
 from agent.chromium.shielding import to_the_end, within
 from agent.chromium.tabs import Tab
 from agent.chromium.windows import CLOSE_S, Window
@@ -22,12 +23,15 @@ from agent.ports import (
     BrowserInfo,
     BrowserLost,
     BrowserUnavailable,
+    Channel,
+    ChannelClosed,
     Evidence,
     Outcome,
     WindowGone,
 )
 from agent.steps.run import run_plan
 from farm.protocol.failures import Failure, Reason
+from farm.protocol.live import Closed
 from farm.protocol.plan import BrowserOptions, Plan
 
 _log = structlog.get_logger(__name__)
@@ -207,6 +211,17 @@ class ChromiumBrowser:
     def _escalate(self, to: Level, window_id: str) -> None:
         self.escalations[to] += 1
         _log.warning("tab.stuck", window_id=window_id, then=to)
+
+    async def watch(self, context_id: str, channel: Channel) -> None:
+        """Show a tab to people, and do in it what they do; see the port."""
+        place, life = self._place(context_id), self._life
+        if place is None or life is None:
+            gone = Closed(reason="tab_closed", detail="the tab closed before it could be watched")
+            with contextlib.suppress(ChannelClosed):
+                await channel.send(gone.model_dump_json())
+            return
+        _, tab = place
+        await Watch(tab, channel, life.workspace).run()
 
     async def drain(self) -> None:
         """Show in every tab that the agent takes nothing new; see the port."""

@@ -58,6 +58,13 @@ class Tabs:
             token=tab.token,
         )
 
+    def there(self, context_id: str) -> bool:
+        """Tell whether a tab is open, with a page that can be looked at."""
+        tab = self._tabs.get(context_id)
+        if tab is None or tab.gone:
+            return False
+        return tab.state in (TabState.IDLE, TabState.BUSY)
+
     # Opening
 
     def open_window(self, command_id: str, identity: str | None, profile: str, now: float) -> Tab:
