@@ -27,6 +27,8 @@ from farm.protocol.messages import Capacity, Hello
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _PR_SET_PDEATHSIG = 1
+_LOOK_S = 1.0
+"""So often an agent with windows looks where these are and which tab is in front."""
 
 
 async def run(settings: Settings) -> Exit:
@@ -56,7 +58,11 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=None)
     async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
         machine = Machine(
-            Profile(hello=_hello(settings), identity_idle_s=settings.identity_idle_s),
+            Profile(
+                hello=_hello(settings),
+                identity_idle_s=settings.identity_idle_s,
+                look_s=_LOOK_S if settings.headed else None,
+            ),
             new_epoch=lambda: uuid.uuid4().hex,
         )
         browser = ChromiumBrowser(

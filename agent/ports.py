@@ -12,6 +12,9 @@ from agent.machine.events import (
     LinkDown,
     LinkUp,
     Outcome,
+    SeenTab,
+    SeenWindow,
+    Stirred,
     TabCrashed,
     TabGone,
     WindowGone,
@@ -119,7 +122,7 @@ class ChannelClosed(Exception):  # noqa: N818 - every channel ends
     """A data channel is over; the text says why."""
 
 
-BrowserEvent = TabGone | TabCrashed | WindowGone | BrowserLost
+BrowserEvent = TabGone | TabCrashed | WindowGone | Stirred | BrowserLost
 
 
 class Browser(Protocol):
@@ -146,6 +149,13 @@ class Browser(Protocol):
 
         Never raises for what a page does. If cancelled, the tab is closed before the cancellation
         goes on. Whatever is not a success leaves the tab closed.
+        """
+        ...
+
+    async def look(self) -> tuple[SeenWindow, ...]:
+        """See which windows and tabs there are, those of people too.
+
+        Never fails: where the browser does not say in time, it is what was seen last.
         """
         ...
 
@@ -226,7 +236,10 @@ __all__ = [
     "Link",
     "LinkRefused",
     "Outcome",
+    "SeenTab",
+    "SeenWindow",
     "StaleAssignment",
+    "Stirred",
     "TabCrashed",
     "TabGone",
     "UploadRefused",

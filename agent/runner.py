@@ -219,7 +219,7 @@ class Runner:
             outcome = task.result()
         self.post(ev.RunEnded(start.command_id, outcome))
 
-    async def _work(self, instruction: Instruction) -> None:
+    async def _work(self, instruction: Instruction) -> None:  # noqa: C901 - a flat table
         match instruction:
             case ev.StartBrowser(epoch):
                 await self._start_browser(epoch)
@@ -228,6 +228,8 @@ class Runner:
                 await self._open(command_id, opening)
             case ev.OpenTab(command_id, window_id, context_id):
                 await self._open(command_id, self._browser.open_tab(window_id, context_id))
+            case ev.Look(epoch):
+                self.post(ev.Seen(epoch, await self._browser.look()))
             case ev.CloseTab(context_id):
                 await self._browser.close_tab(context_id)
                 self.post(ev.TabGone(context_id))

@@ -15,6 +15,7 @@ from agent.chromium.discovery import find
 from agent.chromium.launch import Life
 from agent.chromium.live import Watch
 from agent.chromium.shielding import to_the_end, within
+from agent.chromium.sight import Sight, guessed
 from agent.chromium.tabs import Tab
 from agent.chromium.windows import CLOSE_S, Window
 from agent.chromium.workspace import sweep
@@ -27,6 +28,8 @@ from agent.ports import (
     ChannelClosed,
     Evidence,
     Outcome,
+    SeenWindow,
+    Stirred,
     WindowGone,
 )
 from agent.steps.run import run_plan
@@ -85,6 +88,9 @@ class ChromiumBrowser:
         self._life: Life | None = None
         self._windows: dict[str, Window] = {}
         self._dead: list[Window] = []
+        self._sight: Sight | None = None
+        """Of the windows of a headed browser."""
+        self._seen: tuple[SeenWindow, ...] = ()
         self._tell: Callable[[BrowserEvent], None] = lambda _: None
         self.escalations: Counter[Level] = Counter()
         """How often one means of ending a tab has failed and the next one had to be used."""
@@ -107,6 +113,9 @@ class ChromiumBrowser:
         info = await life.start(lambda detail: self._on_lost(life, detail))
         try:
             await self.probe()
+            if not self._headless:
+                stirred = lambda: self._on_event(life, Stirred())  # noqa: E731
+                self._sight = await Sight.open(life.browser, stirred)
         except BaseException as error:
             await to_the_end(self.kill())
             if isinstance(error, PlaywrightError | TimeoutError | RuntimeError):
@@ -170,6 +179,19 @@ class ChromiumBrowser:
             await to_the_end(self._end_window(window.window_id))
             return replace(outcome, page_gone=True)
         return outcome
+
+    async def look(self) -> tuple[SeenWindow, ...]:
+        """See which windows and tabs there are; see the port."""
+        life = self._life
+        shown = [one for window in tuple(self._windows.values()) for one in window.shown()]
+        if self._sight is None:
+            self._seen = guessed(shown, apart=life is not None and life.is_shell)
+        else:
+            with contextlib.suppress(PlaywrightError, TimeoutError):
+                seen = await self._sight.look(shown)
+                if life is self._life:
+                    self._seen = seen
+        return self._seen
 
     async def close_tab(self, context_id: str) -> None:
         """Close a tab, with its window if it is the only one; see the port."""
@@ -285,6 +307,10 @@ class ChromiumBrowser:
         self._tell(BrowserLost(detail))
 
     def _lose_windows(self) -> None:
+        theirs = sum(window.window_id is None for window in self._seen)
+        if theirs:
+            _log.warning("browser.took_user_windows", windows=theirs)
+        self._seen, self._sight = (), None
         windows, self._windows = self._windows, {}
         for window in windows.values():
             window.lose()

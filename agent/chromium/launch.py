@@ -46,6 +46,11 @@ class Life:
         return self._browser
 
     @property
+    def is_shell(self) -> bool:
+        """Whether it is the kind that has no windows at all."""
+        return self._found.kind is Kind.SHELL
+
+    @property
     def ended(self) -> bool:
         """Whether the browser has been lost or killed."""
         return self._ended

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Self
 
@@ -40,8 +41,8 @@ class Tab:
         self.ended: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self.happenings: Happenings | None = None
         """Of the attempt that runs on it; None while none does."""
-        self.extras: set[Page] = set()
-        """Pages its attempt has opened."""
+        self.extras: dict[Page, bool] = {}
+        """Pages its attempt has opened, and whether they have crashed."""
 
     @classmethod
     async def open(
@@ -74,10 +75,23 @@ class Tab:
             if not await within(_ANSWER_S, ask):
                 await within(_STOP_S, self._session.send("Runtime.terminateExecution"))
 
-    async def adopt(self, page: Page) -> None:
-        """Take a page that the attempt has opened."""
-        self.extras.add(page)
-        page.on("close", lambda _: self.extras.discard(page))
+    async def adopt(self, page: Page, changed: Callable[[], None]) -> None:
+        """Take a page that the attempt has opened; `changed` hears that it is gone, or crashed."""
+
+        def closed(_: Page) -> None:
+            self.extras.pop(page, None)
+            changed()
+
+        def crashed(_: Page) -> None:
+            self.note("popup_crashed", page.url)
+            if page in self.extras:
+                self.extras[page] = True
+            changed()
+
+        self.extras[page] = False
+        page.on("close", closed)
+        page.on("crash", crashed)
+        changed()
         if self.overlay is not None:
             with contextlib.suppress(PlaywrightError):
                 await within(_COVER_S, self._cover(page, self.overlay))
@@ -87,7 +101,7 @@ class Tab:
 
     async def close_extras(self) -> bool:
         """Close the pages the attempt has opened; tell whether all of them did."""
-        pages, self.extras = self.extras, set()
+        pages, self.extras = self.extras, {}
         async with asyncio.TaskGroup() as group:
             for page in pages:
                 group.create_task(_close(page), name="popup.close")

@@ -1,7 +1,7 @@
 """The windows of one browser life: a BrowserContext each, with a proxy of its own."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from playwright.async_api import Browser as PlaywrightBrowser
 from playwright.async_api import BrowserContext, Page
@@ -12,9 +12,10 @@ from agent.chromium.forwarder import Forwarder
 from agent.chromium.guards import guard_headed, guard_page
 from agent.chromium.overlays import TabOverlay
 from agent.chromium.shielding import within
+from agent.chromium.sight import Shown
 from agent.chromium.tabs import End, Tab
 from agent.egress.policy import Policy
-from agent.ports import BrowserEvent, Denied, TabCrashed, TabGone, WindowGone
+from agent.ports import BrowserEvent, Denied, Stirred, TabCrashed, TabGone, WindowGone
 from farm.protocol.plan import BrowserOptions, Egress, Geolocation
 
 MAX_EXTRA_TABS = 5
@@ -97,6 +98,16 @@ class Window:
             for page in strangers:
                 await self._adopt(page)
         return tab
+
+    def shown(self) -> Iterator[Shown]:
+        """Return its pages, in the order in which they were opened."""
+        for tab in self.tabs.values():
+            yield Shown(window_id=self.window_id, page=tab.page, context_id=tab.context_id)
+        for tab in self.tabs.values():
+            for page, crashed in tab.extras.items():
+                yield Shown(
+                    window_id=self.window_id, page=page, opener=tab.context_id, crashed=crashed
+                )
 
     def begin(self, context_id: str, egress: Egress) -> None:
         """Let the window go where the attempt on one of its tabs may go.
@@ -189,7 +200,7 @@ class Window:
         else:
             guard_page(page, owner.note)
             owner.note("popup_opened", page.url)
-            await owner.adopt(page)
+            await owner.adopt(page, lambda: self._tell(Stirred()))
 
     async def _owner(self, page: Page) -> Tab | None:
         running = [tab for tab in self.tabs.values() if tab.happenings is not None]

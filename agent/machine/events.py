@@ -67,6 +67,45 @@ class WindowGone:
 
 
 @dataclass(frozen=True, slots=True)
+class Stirred:
+    """Windows or tabs have come or gone of which nothing else is told: look at them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenTab:
+    """One tab, as the browser has it. Nothing is known of what is in it."""
+
+    key: str
+    """The browser's own name of it."""
+    context_id: str | None = None
+    """What it is called, if the farm has asked for it."""
+    opener: str | None = None
+    """The tab whose task it belongs to."""
+    front: bool = False
+    """It is the one its window shows."""
+    crashed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenWindow:
+    """One window, as people see it."""
+
+    key: str
+    window_id: str | None
+    """The worker's window it is, or is a popup of; None is a person's."""
+    bounds: wire.Bounds | None = None
+    tabs: tuple[SeenTab, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Every window and tab there is in the life of the browser that has this name."""
+
+    epoch: str
+    windows: tuple[SeenWindow, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
     """A window or tab that a command asked for is there."""
 
@@ -144,6 +183,8 @@ Event = (
     | TabGone
     | TabCrashed
     | WindowGone
+    | Stirred
+    | Seen
     | Opened
     | OpenFailed
     | Noted
@@ -188,6 +229,13 @@ class OpenTab:
     command_id: str
     window_id: str
     context_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """See which windows and tabs there are; answer with `Seen` of this epoch."""
+
+    epoch: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +324,7 @@ Instruction = (
     | KillBrowser
     | OpenWindow
     | OpenTab
+    | Look
     | CloseTab
     | CloseWindow
     | StartRun

@@ -39,7 +39,13 @@ class LinkState:
         """Tell whether the farm speaks of the present epoch."""
         return self.reporting and self._epoch_number == epoch_number
 
-    def hello(self, epoch: str, running: tuple[wire.Running, ...], now: float) -> wire.Hello:
+    def hello(
+        self,
+        epoch: str,
+        running: tuple[wire.Running, ...],
+        now: float,
+        user_windows_lost: int = 0,
+    ) -> wire.Hello:
         """Return the first message of a link or of an epoch."""
         self.connected = True
         self._epoch_number, self._epoch_is_over = None, False
@@ -50,6 +56,7 @@ class LinkState:
                 "running": running,
                 "highest_token": self._highest,
                 "browser": self.browser,
+                "user_windows_lost": user_windows_lost,
             }
         )
 

@@ -8,6 +8,7 @@ from agent.machine.events import Event, Instruction, Outcome
 from agent.machine.link import LinkState
 from agent.machine.runs import Runs
 from agent.machine.state import Run
+from agent.machine.surroundings import Looks
 from agent.machine.tabs import Tabs
 from farm.protocol import messages as wire
 from farm.protocol.failures import Failure, Reason
@@ -27,6 +28,8 @@ class Profile:
     hello: wire.Hello
     identity_idle_s: float
     """A named identity's window is closed after so long without use."""
+    look_s: float | None = None
+    """Where there are windows, it looks so often which tab is in front and where they are."""
 
 
 class Machine:
@@ -37,6 +40,9 @@ class Machine:
         self._link = LinkState(profile.hello)
         self._tabs = Tabs(identity_idle_s=profile.identity_idle_s)
         self._runs = Runs()
+        self._looks = Looks(profile.look_s)
+        self._user_windows_lost = 0
+        """Windows of people's that went with the last browser; told by the next `hello`."""
         self._epoch: str | None = None
         self._failed_starts = 0
         self._started_once = False
@@ -92,6 +98,11 @@ class Machine:
                 self._tabs.tab_crashed(context_id)
             case ev.WindowGone(window_id):
                 self._tabs.window_gone(window_id)
+            case ev.Stirred():
+                self._looks.stir(now)
+            case ev.Seen(epoch, windows):
+                if self._looks.looked() and epoch == self._epoch:
+                    self._tabs.see(windows)
             case ev.Opened(command_id):
                 return self._opened(command_id, now)
             case ev.OpenFailed(command_id, detail):
@@ -131,10 +142,12 @@ class Machine:
         return [ev.StartBrowser(self._new_epoch())]
 
     def _browser_lost(self) -> list[Instruction]:
+        self._user_windows_lost += self._tabs.user_windows
         failed: list[Instruction] = [
             _failed(command_id, "the browser ended") for command_id in self._tabs.lost()
         ]
         self._epoch = None
+        self._looks.clear()
         self._link.forget_epoch()
         if self.draining:
             return failed
@@ -159,12 +172,14 @@ class Machine:
             return []
         self._runs.resend_all()
         running = tuple(run.listing() for run in self._runs.all())
-        return [ev.Send(self._link.hello(self._epoch, running, now))]
+        hello = self._link.hello(self._epoch, running, now, self._user_windows_lost)
+        return [ev.Send(hello)]
 
     def _heard(self, message: wire.ToAgent, now: float) -> list[Instruction]:  # noqa: C901 - a flat table
         match message:
             case wire.Welcome():
                 self._link.welcome(message, now)
+                self._user_windows_lost = 0
                 self._tabs.touch()
                 return self._runs.flush_all()
             case wire.Refused(reason=reason, detail=detail, retry=retry):
@@ -306,6 +321,8 @@ class Machine:
             instructions += self._runs.cancel_all("lost_farm")
             instructions += self._tabs.give_up()
         instructions += self._tabs.close_idle(now)
+        if self._epoch is not None and self._looks.is_due(now):
+            instructions.append(ev.Look(self._epoch))
         if self._deadline is not None and now >= self._deadline:
             instructions += self._runs.cancel_all("drained")
         return instructions
@@ -325,7 +342,9 @@ class Machine:
         if self._runs.all() and now < waited_since + _CONFIRM_S:
             return []
         self._said_bye = True
-        return [ev.KillBrowser(), ev.Send(wire.Bye(reason="drained")), ev.Exit(0)]
+        lost = self._user_windows_lost + self._tabs.user_windows
+        bye = wire.Bye(reason="drained", user_windows_lost=lost)
+        return [ev.KillBrowser(), ev.Send(bye), ev.Exit(0)]
 
 
 def _refusal(command: wire.Command, reason: str, detail: str = "") -> ev.Send:

@@ -3,12 +3,11 @@
 from agent.machine import events as ev
 from agent.machine.events import Instruction
 from agent.machine.state import Tab, TabState, Window
+from agent.machine.surroundings import Surroundings
 from farm.protocol import messages as wire
 
 _REPORTED: dict[TabState, wire.ContextState] = {
     TabState.OPENING: "loading",
-    TabState.IDLE: "idle",
-    TabState.BUSY: "active",
     TabState.CRASHED: "crashed",
     TabState.CLOSING: "closing",
 }
@@ -27,6 +26,7 @@ class Tabs:
         self._last_token: dict[str, wire.Token] = {}
         self._windows_made = 0
         self._tabs_made = 0
+        self._surroundings = Surroundings(self._name_tab)
         self.changed = False
         self.urgent = False
 
@@ -41,19 +41,25 @@ class Tabs:
         used = {tab.window_id for tab in there}
         windows = tuple(
             wire.WindowReport(
-                window_id=window.window_id, identity=window.identity, profile=window.profile
+                window_id=window.window_id,
+                identity=window.identity,
+                profile=window.profile,
+                bounds=self._surroundings.bounds(window.window_id),
             )
             for window in self._windows.values()
             if window.window_id in used
         )
-        return windows, tuple(self._context(tab) for tab in there)
+        windows += tuple(self._surroundings.windows())
+        shown = {window.window_id for window in windows}
+        # What was opened in a window that has closed since then is gone with it.
+        others = (c for c in self._surroundings.contexts() if c.window_id in shown)
+        return windows, (*(self._context(tab) for tab in there), *others)
 
-    @staticmethod
-    def _context(tab: Tab) -> wire.ContextReport:
+    def _context(self, tab: Tab) -> wire.ContextReport:
         return wire.ContextReport(
             context_id=tab.context_id,
             window_id=tab.window_id,
-            state=_REPORTED[tab.state],
+            state=_REPORTED.get(tab.state) or self._shown(tab),
             clean=tab.state is TabState.IDLE and tab.token is None,
             token=tab.token,
         )
@@ -64,6 +70,25 @@ class Tabs:
         if tab is None or tab.gone:
             return False
         return tab.state in (TabState.IDLE, TabState.BUSY)
+
+    def _shown(self, tab: Tab) -> wire.ContextState:
+        """Tell whether its window shows it, which says nothing of whether anything runs."""
+        front = self._surroundings.front(tab.context_id)
+        if front is None:
+            there = self._in(self._windows[tab.window_id])
+            # The newest: tabs open in front of the others.
+            front = [t for t in there if t.state is not TabState.OPENING][-1] is tab
+        return "active" if front else "idle"
+
+    def see(self, windows: tuple[ev.SeenWindow, ...]) -> None:
+        """Take in which windows and tabs there are, those that were not asked for too."""
+        if self._surroundings.see(windows):
+            self.touch()
+
+    @property
+    def user_windows(self) -> int:
+        """How many windows people have opened for themselves, as seen last."""
+        return self._surroundings.user_windows
 
     # Opening
 
@@ -84,10 +109,13 @@ class Tabs:
         return self._new_tab(command_id, window_id)
 
     def _new_tab(self, command_id: str, window_id: str) -> Tab:
-        self._tabs_made += 1
-        tab = Tab(context_id=f"T{self._tabs_made}", window_id=window_id, command_id=command_id)
+        tab = Tab(context_id=self._name_tab(), window_id=window_id, command_id=command_id)
         self._tabs[tab.context_id] = tab
         return tab
+
+    def _name_tab(self) -> str:
+        self._tabs_made += 1
+        return f"T{self._tabs_made}"
 
     def opened(self, command_id: str, now: float) -> Tab | None:
         """A tab has been opened; None if it is gone again."""
@@ -266,6 +294,7 @@ class Tabs:
         ]
         self._tabs.clear()
         self._windows.clear()
+        self._surroundings.clear()
         self._last_token.clear()
         return opening
 

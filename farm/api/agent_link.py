@@ -213,6 +213,7 @@ class AgentLink:
                 await links.app_node.answered(client_id, message)
             case wire.Bye():
                 log.info("agent.left", client_id=client_id, reason=message.reason)
+                _tell_of_user_windows(client_id, message.user_windows_lost)
                 await links.dispatcher.agent_is_gone(client_id, "the agent has left")
                 await self._socket.close()
             case wire.Error():
@@ -278,6 +279,7 @@ class AgentLink:
         await links.app_node.attach(client_id, self._id, self.send)
         await links.dispatcher.agent_is_back(client_id, hello.epoch, running, self.send)
         links.dispatcher.wake()
+        _tell_of_user_windows(client_id, hello.user_windows_lost)
         log.info(
             "agent.welcome",
             client_id=client_id,
@@ -360,6 +362,11 @@ class AgentLink:
             log.warning("link.store_unavailable", reason=error.detail)
         # Whether it was the current one is asked again when anything is released.
         await links.disconnects.closed(self._bearer.namespace, client_id, self._id)
+
+
+def _tell_of_user_windows(client_id: ClientId, lost: int) -> None:
+    if lost:
+        log.warning("agent.user_windows_lost", client_id=client_id, windows=lost)
 
 
 class _CutOffError(Exception):

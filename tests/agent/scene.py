@@ -28,10 +28,11 @@ def note(text: str = "n") -> wire.Notice:
 class Scene:
     """Drives a machine; `said` is what it sent since it was last asked."""
 
-    def __init__(self, *, identity_idle_s: float = 300.0) -> None:
+    def __init__(self, *, identity_idle_s: float = 300.0, look_s: float | None = None) -> None:
         self._epochs = 0
         self.machine = Machine(
-            Profile(hello=HELLO, identity_idle_s=identity_idle_s), new_epoch=self._epoch
+            Profile(hello=HELLO, identity_idle_s=identity_idle_s, look_s=look_s),
+            new_epoch=self._epoch,
         )
         self.now = 100.0
         self.sent: list[wire.FromAgent] = []

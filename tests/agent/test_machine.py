@@ -38,7 +38,7 @@ def test_a_job_from_its_window_to_its_release(scene: Scene) -> None:
 
     tab = scene.opens()
     report, opened = scene.said()
-    assert contexts(report) == [(tab, "idle", True)]
+    assert contexts(report) == [(tab, "active", True)]
     assert isinstance(opened, wire.Result)
     assert opened.value == {"window_id": "W1", "context_id": tab}
 
@@ -64,7 +64,7 @@ def test_a_job_from_its_window_to_its_release(scene: Scene) -> None:
     assert (result.seq, result.outcome, [e.seq for e in events.entries]) == (2, "succeeded", [2])
     scene.passes(0.1)
     (report,) = scene.said()
-    assert contexts(report) == [(tab, "idle", False)]
+    assert contexts(report) == [(tab, "active", False)]
 
     assert scene.hear(wire.Stored(command_id="run", seq=2, done=True)) == []
     assert scene.machine.runs.all() == []
@@ -103,7 +103,7 @@ def test_the_last_run_leaves_the_window_of_an_identity_open(scene: Scene) -> Non
     tab = scene.running("shop", last=True)
     assert scene.ends() == []
     assert scene.releases(tab) == []
-    assert contexts(scene.reports()[-1]) == [(tab, "idle", True)]
+    assert contexts(scene.reports()[-1]) == [(tab, "active", True)]
 
 
 def test_the_tab_of_an_identity_stays_and_is_clean_after_its_release(scene: Scene) -> None:
@@ -112,7 +112,7 @@ def test_the_tab_of_an_identity_stays_and_is_clean_after_its_release(scene: Scen
     scene.said()
     assert scene.releases(tab) == []
     (report,) = scene.reports()
-    assert contexts(report) == [(tab, "idle", True)]
+    assert contexts(report) == [(tab, "active", True)]
     assert report.windows[0].identity == "shop"
     assert isinstance(scene.runs(tab, 2, "next")[0], ev.StartRun)
 
@@ -282,7 +282,7 @@ def test_a_tab_that_was_never_held_is_reported_again_when_it_is_released(scene: 
     scene.said()
     assert scene.releases(tab, 1) == []
     (report,) = scene.reports()
-    assert contexts(report) == [(tab, "idle", True)]
+    assert contexts(report) == [(tab, "active", True)]
     assert scene.runs(tab, 1) == []
     (ack,) = scene.said()
     assert isinstance(ack, wire.Ack)
@@ -462,7 +462,7 @@ def test_a_window_opened_for_a_farm_that_is_gone_is_reported_and_closed_when_idl
     scene.said()
     scene.on(ev.LinkUp())
     scene.welcome()
-    assert contexts(scene.reports()[-1]) == [("T1", "idle", True)]
+    assert contexts(scene.reports()[-1]) == [("T1", "active", True)]
     assert ev.CloseWindow("W1") in scene.passes(301)
 
 

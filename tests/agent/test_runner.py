@@ -32,6 +32,7 @@ class StandInBrowser:
         self.tell: Callable[[BrowserEvent], None] = lambda _: None
         self.run_with: Callable[[Evidence], object] | None = None
         self.open: set[str] = set()
+        self.seen: tuple[ev.SeenWindow, ...] = ()
         self.kills = 0
         self.unavailable = False
         self.drained = asyncio.Event()
@@ -62,6 +63,9 @@ class StandInBrowser:
         except asyncio.CancelledError:
             self.open.discard(context_id)
             raise
+
+    async def look(self) -> tuple[ev.SeenWindow, ...]:
+        return self.seen
 
     async def close_tab(self, context_id: str) -> None:
         self.open.discard(context_id)
