@@ -156,6 +156,7 @@ class ChromiumBrowser:
         if place is None:
             return _refused(Reason.PAGE_CLOSED, "the tab was gone before the attempt began")
         window, tab = place
+        tab.begin_task()
         try:
             window.begin(context_id, plan.egress)
         except ValueError as error:
@@ -243,7 +244,7 @@ class ChromiumBrowser:
                 await channel.send(gone.model_dump_json())
             return
         _, tab = place
-        await Watch(tab, channel, life.workspace).run()
+        await Watch(tab, channel, life.place).run()
 
     async def drain(self) -> None:
         """Show in every tab that the agent takes nothing new; see the port."""

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from functools import partial
 from pathlib import Path
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
 
 import structlog
 from playwright.async_api import Error as PlaywrightError
@@ -42,7 +42,9 @@ _ACT_S = 5.0
 _SESSION_S = 5.0
 _NEWS_S = 0.3
 
-Reason = Literal["tab_closed", "tab_crashed", "browser_lost", "not_understood", "unavailable"]
+Reason = Literal[
+    "tab_closed", "tab_crashed", "task_over", "browser_lost", "not_understood", "unavailable"
+]
 _GONE: dict[End, Reason] = {
     End.CLOSED: "tab_closed",
     End.CRASHED: "tab_crashed",
@@ -64,6 +66,7 @@ class Watch:
     def __init__(self, tab: Tab, channel: Channel, place: Path) -> None:
         """`place` is a directory whose files the browser may read, and which goes when it goes."""
         self._tab = tab
+        self._task_over = tab.task_over
         self._channel = channel
         self._drops = Drops(tab, place)
         self._bare = contextlib.AsyncExitStack()
@@ -218,8 +221,10 @@ class Watch:
             await self._moved.wait()
 
     async def _until_tab_ends(self) -> None:
-        await asyncio.wait({self._tab.ended})
-        reason = _GONE[self._tab.ended.result()]
+        ends: set[asyncio.Future[Any]] = {self._tab.ended, self._task_over}
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        over = not self._tab.ended.done()
+        reason: Reason = "task_over" if over else _GONE[self._tab.ended.result()]
         await self._say_closed(reason, "")
         raise ChannelClosed(reason)
 

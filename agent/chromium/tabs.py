@@ -41,6 +41,8 @@ class Tab:
         self.ended: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self.happenings: Happenings | None = None
         """Of the attempt that runs on it; None while none does."""
+        self.task_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when another attempt begins: who watched the last may have no right to this one."""
         self.extras: dict[Page, bool] = {}
         """Pages its attempt has opened, and whether they have crashed."""
 
@@ -57,6 +59,11 @@ class Tab:
         if overlay is not None:
             await overlay.cover(session)
         return cls(context_id, page, session, overlay)
+
+    def begin_task(self) -> None:
+        """Another attempt begins, maybe for others."""
+        before, self.task_over = self.task_over, asyncio.get_running_loop().create_future()
+        before.set_result(None)
 
     def end(self, how: End) -> None:
         """Say how the tab ended; the first to say so is right."""

@@ -198,6 +198,7 @@ class Closed(Said):
     reason: Literal[
         "tab_closed",
         "tab_crashed",
+        "task_over",
         "browser_lost",
         "agent_absent",
         "not_understood",

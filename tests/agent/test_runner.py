@@ -13,6 +13,7 @@ from agent.ports import (
     BrowserEvent,
     BrowserInfo,
     BrowserUnavailable,
+    Channel,
     Evidence,
     LinkRefused,
     StaleAssignment,
@@ -20,7 +21,7 @@ from agent.ports import (
 from agent.runner import Runner
 from farm.protocol import messages as wire
 from farm.protocol.plan import BrowserOptions, Plan
-from tests.agent.scene import HELLO, begun, note, plan, token
+from tests.agent.scene import HELLO, NoChannels, begun, note, plan, token
 
 Tell = Callable[[ev.LinkUp | ev.LinkDown | ev.Heard], None]
 
@@ -72,6 +73,10 @@ class StandInBrowser:
 
     async def close_window(self, window_id: str) -> None:
         self.open.discard(window_id.replace("W", "T"))
+
+    async def watch(self, context_id: str, channel: Channel) -> None:
+        async for _ in channel.receive():
+            pass
 
     async def drain(self) -> None:
         self.drained.set()
@@ -133,6 +138,7 @@ class Shell:
             browser=self.browser,
             link=self.link,
             uploads=self.uploads,
+            channels=NoChannels(),
             monotonic=lambda: self.now,
             wall_clock=lambda: 5.0,
         )

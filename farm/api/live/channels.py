@@ -21,6 +21,7 @@ _DIAL_S = 10.0
 """An agent that has not dialled by then will not."""
 _SEND_S = 10.0
 """An agent that takes nothing for so long has its channel cut."""
+_CLOSE_S = 2.0
 _MAX_FRAME_BYTES = 16 * 1024 * 1024
 
 Tell = Callable[[ClientId, wire.ToAgent], Awaitable[None]]
@@ -143,7 +144,7 @@ class AgentChannels:
         ):
             raise NotFoundError("nobody has asked this agent for this channel")
         socket = web.WebSocketResponse(
-            max_msg_size=_MAX_FRAME_BYTES, compress=False, heartbeat=_SEND_S
+            max_msg_size=_MAX_FRAME_BYTES, compress=False, heartbeat=_SEND_S, timeout=_CLOSE_S
         )
         await socket.prepare(request)
         if channel.dialled.done():
@@ -165,6 +166,7 @@ class AgentChannels:
                     await channel.hear(*unpack(frame.data))
         except (FrameError, ValueError) as error:
             log.warning("channel.unreadable", client_id=channel.client_id, reason=str(error)[:200])
+            channel.over()
             await socket.close(code=1008, message=b"this is no message of a channel")
         except ConnectionError as error:
             log.info("channel.broken", client_id=channel.client_id, reason=str(error))

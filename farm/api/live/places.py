@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from farm.clock import Clock
 from farm.core.model import (
@@ -30,6 +31,11 @@ def live_id(client: Client, context_id: ContextId) -> str:
     """
     context = context_id.replace("~", "~0").replace("@", "~1")
     return f"{context}@{client.epoch}@{client.client_id}"
+
+
+def in_path(context: str) -> str:
+    """Write a context into a path as browsers and clients do, as a cookie's path must agree."""
+    return quote(context, safe="@")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

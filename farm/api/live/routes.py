@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from urllib.parse import quote
 
 import structlog
 from aiohttp import hdrs, web
@@ -13,7 +12,7 @@ from farm.api.deps import namespace_of, principal_of
 from farm.api.live.channels import AgentChannels
 from farm.api.live.links import COOKIES, Grant, LiveLinks
 from farm.api.live.pages import load
-from farm.api.live.places import Place, Places
+from farm.api.live.places import Place, Places, in_path
 from farm.api.live.session import Sessions
 from farm.api.live.wall import Wall
 from farm.api.request_state import GRANT
@@ -62,20 +61,17 @@ class _Handlers:
         """Show one tab: its page, or its pictures."""
         live, grant, context = self._live, request[GRANT], request.match_info["context"]
         place = await live.places.find(grant.namespace, context)
-        if LINK_PARAMETER in request.query:
-            return _with_cookie(request, f"{_PREFIX}/{quote(context, safe='')}", live, grant)
         if not _is_socket(request):
-            return self._tab_page.response()
+            path = f"{_PREFIX}/{in_path(context)}"
+            return _with_cookie(request, path, live, grant) or self._tab_page.response()
         _check_here(live, place)
         return await live.sessions.serve(request, place, _for_tab(grant))
 
     async def live_wall(self, request: web.Request) -> web.StreamResponse:
         """Show what there is to be seen."""
         grant = request[GRANT]
-        if LINK_PARAMETER in request.query:
-            return _with_cookie(request, _PREFIX, self._live, grant)
         if not _is_socket(request):
-            return self._wall_page.response()
+            return _with_cookie(request, _PREFIX, self._live, grant) or self._wall_page.response()
         return await self._live.wall.serve(request, grant)
 
     async def create_live_link(self, request: web.Request) -> web.Response:
@@ -95,7 +91,7 @@ class _Handlers:
             expires_at=expires_at,
         )
         log.info("live.link_made", viewer=grant.name, context=grant.context, mode=grant.mode)
-        where = "" if wanted.context is None else f"/{quote(wanted.context, safe='')}"
+        where = "" if wanted.context is None else f"/{in_path(wanted.context)}"
         return answer(
             LiveLinkCreated(
                 path=f"{_PREFIX}{where}?{LINK_PARAMETER}={secret}",
@@ -184,8 +180,13 @@ def _is_socket(request: web.Request) -> bool:
     return request.headers.get(hdrs.UPGRADE, "").lower() == "websocket"
 
 
-def _with_cookie(request: web.Request, path: str, live: Live, grant: Grant) -> web.Response:
-    """Take the link out of the address, where histories, logs and other pages would find it."""
+def _with_cookie(request: web.Request, path: str, live: Live, grant: Grant) -> web.Response | None:
+    """Take the link out of the address, where histories, logs and other pages would find it.
+
+    None where there is none in it.
+    """
+    if LINK_PARAMETER not in request.query:
+        return None
     kept = "?overlay=0" if request.query.get("overlay") == "0" else ""
     response = web.Response(status=HTTPStatus.SEE_OTHER, headers={hdrs.LOCATION: f"{path}{kept}"})
     if grant.expires_at is not None:

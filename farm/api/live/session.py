@@ -33,6 +33,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 _MAX_FRAME_BYTES = MAX_DROP_BYTES + 64 * 1024
 _SEND_S = 10.0
 """A viewer that takes nothing for so long is let go."""
+_CLOSE_S = 2.0
 _CHECK_S = 1.0
 """How soon a link that has expired, or a task that has ended, ends the pictures."""
 _GARBAGE = 5
@@ -59,7 +60,7 @@ class Sessions:
     async def serve(self, request: web.Request, place: Place, grant: Grant) -> web.StreamResponse:
         """Show a tab on a WebSocket until either side ends it."""
         socket = web.WebSocketResponse(
-            max_msg_size=_MAX_FRAME_BYTES, compress=False, heartbeat=_SEND_S
+            max_msg_size=_MAX_FRAME_BYTES, compress=False, heartbeat=_SEND_S, timeout=_CLOSE_S
         )
         await socket.prepare(request)
         viewer = Viewer(grant)
@@ -155,7 +156,7 @@ class _Session:
             with contextlib.suppress(FarmError):  # a store that is away tells nothing
                 if not await sessions.places.holds(self._watched.place):
                     over = "the task that had this tab is over"
-                    viewer.close(Closed(reason="tab_closed", detail=over))
+                    viewer.close(Closed(reason="task_over", detail=over))
 
     # What it says
 

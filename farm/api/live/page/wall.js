@@ -21,7 +21,7 @@ function open(tile) {
 function close(tile) { if (tile.wire) { tile.wire.close(); tile.wire = null; } }
 function add(tab) {
   const link = document.createElement('a'), canvas = document.createElement('canvas'), phase = document.createElement('span');
-  link.href = `live/${encodeURIComponent(tab.context)}`;
+  link.href = `live/${encodeURIComponent(tab.context).replaceAll('%40', '@')}`;
   link.dataset.context = tab.context;
   canvas.width = 320; canvas.height = 200;
   canvas.setAttribute('aria-hidden', 'true');
