@@ -49,6 +49,12 @@ class ArtifactSettings(BaseModel):
     min_free_bytes: Annotated[int, Field(ge=0)] = 256 * 1024 * 1024
     """Below this much free space no artifact is begun."""
 
+    recording_max_bytes: Annotated[int, Field(ge=4096)] = 128 * 1024 * 1024
+    """A recording that has grown to this size stops there; a larger one is not kept."""
+
+    recordings_max_bytes: Annotated[int, Field(ge=0)] = 16 * 1024 * 1024 * 1024
+    """The recordings of one namespace together; what would be more is not kept."""
+
 
 class JobSettings(BaseModel):
     """How jobs are run."""
@@ -131,6 +137,23 @@ class RedisSettings(BaseModel):
         return url
 
 
+class LedgerSettings(BaseModel):
+    """Where jobs and what has been done for them are written down."""
+
+    model_config = ConfigDict(frozen=True)
+
+    url: SecretStr | None = None
+    """A database of a PostgreSQL server (`postgresql://user:password@host/name`), which one farm
+    uses at a time; without one a SQLite file in the data directory."""
+
+    @field_validator("url")
+    @classmethod
+    def _check_scheme(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not url.get_secret_value().startswith("postgresql://"):
+            raise ValueError("begins with postgresql://")
+        return url
+
+
 class Settings(BaseSettings):
     """Set from the environment: FARM_HOST, FARM_LINK__WINDOW_S and so on."""
 
@@ -169,6 +192,9 @@ class Settings(BaseSettings):
 
     link: LinkSettings = LinkSettings()
     """The connection to agents."""
+
+    ledger: LedgerSettings = LedgerSettings()
+    """Where jobs are written down."""
 
     redis: RedisSettings = RedisSettings()
     """The Redis that coordinators share."""

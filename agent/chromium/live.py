@@ -87,13 +87,16 @@ class Watch:
             await self._say_closed(await self._why(error), "the tab can't be watched")
             return
         hands = Hands(session)
-        unlisten = self._tab.control.listen(self._moved.set)
+        control = self._tab.control
+        unlisten = control.listen(self._moved.set)
+        control.hands.add(hands.let_go)
         try:
             await self._serve(Screencast(session, partial(self._show, hands)), hands)
         finally:
             unlisten()
+            control.hands.discard(hands.let_go)
             await hands.let_go()
-            await self._bare.aclose()
+            await self._undress(bare=False)
             with contextlib.suppress(PlaywrightError):
                 await within(_SESSION_S, session.detach())
 
@@ -123,7 +126,7 @@ class Watch:
             message = to_tab.validate_json(text)
             match message:
                 case Want():
-                    await self._undress(not message.overlay)
+                    await self._undress(bare=not message.overlay)
                     cast.want(message)
                 case Took(seq=seq):
                     self._took = max(self._took, seq)
@@ -137,7 +140,7 @@ class Watch:
                 case _:
                     assert_never(message)
 
-    async def _undress(self, bare: bool) -> None:
+    async def _undress(self, *, bare: bool) -> None:
         """Have the overlay out of the page, or in it again."""
         if self._tab.overlay is None or bare is self._is_bare:
             return
@@ -146,6 +149,7 @@ class Watch:
             await self._bare.enter_async_context(self._tab.overlay.bare())
         else:
             await self._bare.aclose()
+            await self._tab.overlay.dress()
 
     def _leave(self, by: str) -> None:
         control = self._tab.control

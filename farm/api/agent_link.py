@@ -200,7 +200,7 @@ class AgentLink:
             return
         await self._take(self._client_id, message)
 
-    async def _take(self, client_id: ClientId, message: wire.FromAgent) -> None:  # noqa: C901 - a flat table
+    async def _take(self, client_id: ClientId, message: wire.FromAgent) -> None:
         links = self._links
         match message:
             case wire.Report():
@@ -216,10 +216,26 @@ class AgentLink:
                 _tell_of_user_windows(client_id, message.user_windows_lost)
                 await links.dispatcher.agent_is_gone(client_id, "the agent has left")
                 await self._socket.close()
+            case _:
+                self._note(client_id, message)
+
+    def _note(
+        self,
+        client_id: ClientId,
+        message: wire.Intervened
+        | wire.Error
+        | wire.Heartbeat
+        | wire.Pong
+        | wire.Hello
+        | wire.ChannelRefused,
+    ) -> None:
+        match message:
+            case wire.Intervened():
+                pass
             case wire.Error():
                 log.warning("agent.error", client_id=client_id, detail=message.detail)
             case wire.ChannelRefused():
-                links.channel_refused(client_id, message)
+                self._links.channel_refused(client_id, message)
             case wire.Heartbeat() | wire.Pong() | wire.Hello():
                 pass  # that it came is what counts
             case _:

@@ -45,6 +45,8 @@ class Deps:
     metrics: CollectorRegistry
     """Counters and histograms of other rooms, shown beside the API's gauges."""
     max_artifact_bytes: int
+    recordings_max_bytes: int = 16 * 1024**3
+    """Of one namespace together."""
 
 
 DEPS = web.AppKey("deps", Deps)

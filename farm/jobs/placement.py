@@ -2,7 +2,7 @@
 
 from farm.core.model import ClientType, Namespace, Request, TaskId
 from farm.core.placement import identity_in
-from farm.jobs.files import JobSpec, browser_options, identity
+from farm.jobs.files import JobSpec, browser_options, identity, requirements
 from farm.manager.terms import profile_of
 
 
@@ -16,7 +16,7 @@ def request_for(job_id: str, namespace: Namespace, spec: JobSpec) -> Request:
         namespace=namespace,
         task_id=TaskId(job_id),
         client_type=ClientType(spec.requires.client_type or ClientType.BROWSER),
-        requirements=spec.requires.metadata,
+        requirements=requirements(spec),
         identity=None if name is None else identity_in(namespace, name),
         profile=profile_of(browser_options(spec)),
         auto_provision=True,

@@ -37,7 +37,7 @@ from farm.jobs.recorder import Recorder
 from farm.jobs.service import JobService
 from farm.jobs.sharing import Sharing
 from farm.main.live import live_of
-from farm.main.stores import Stores, stores_of
+from farm.main.stores import Stores, ledger_of, stores_of
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
 from farm.manager.loops import every
@@ -46,7 +46,7 @@ from farm.manager.probe import AgentProbe
 from farm.protocol.messages import Drain
 from farm.protocol.plan import Egress
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqliteDatabase, SqlLedger
+from farm.stores.ledger import SqlLedger
 from farm.telemetry import configure_logging
 from farm.verify import VERIFY, Verifier
 from farm.verify.stage import Farm
@@ -123,15 +123,15 @@ async def coordinator(settings: Settings) -> AsyncIterator[Coordinator]:
     the block down, and a block that ends takes the loops down.
 
     Raises:
-        ConflictError: If another farm uses the data directory, or the Redis may forget.
-        InvalidInputError: If a Redis is set and its client is not installed.
-        StoreUnavailableError: If the Redis does not answer.
+        ConflictError: If another farm uses the data directory or the ledger, or Redis may forget.
+        InvalidInputError: If a Redis or PostgreSQL is set and its client is not installed.
+        StoreUnavailableError: If one of them does not answer.
         OSError: If the address can't be listened on.
     """
     configure_logging(json=settings.log_json, level=settings.log_level)
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _only_one(settings.data_dir):
-        ledger = SqlLedger(SqliteDatabase(settings.data_dir / "farm.db"))
+        ledger = ledger_of(settings)
         store_epoch = await ledger.open()
         try:
             async with (
@@ -163,7 +163,9 @@ async def _running(
         provision_timeout_s=settings.jobs.provision_timeout_s,
     )
     readiness = Readiness(
-        AgentProbe(registry, app_node, clock, not_of=(VERIFY,), coordinator=name), clock
+        AgentProbe(registry, app_node, clock, not_of=(VERIFY,), coordinator=name),
+        clock,
+        store=ledger.check,
     )
     gone_after_s = settings.link.window_s * settings.link.gone_after_windows
     runner = AttemptRunner(
@@ -179,6 +181,7 @@ async def _running(
             retry_initial_s=settings.jobs.retry_initial_s,
             retry_max_s=settings.jobs.retry_max_s,
             max_free_losses=settings.jobs.max_free_losses,
+            recording_max_bytes=settings.artifacts.recording_max_bytes,
         ),
         on_success=readiness.worked,
     )
@@ -263,6 +266,7 @@ async def _running(
             clock=clock,
             metrics=CollectorRegistry(),
             max_artifact_bytes=settings.artifacts.max_bytes,
+            recordings_max_bytes=settings.artifacts.recordings_max_bytes,
         ),
         allowed_hosts=(*settings.allowed_hosts, settings.host),
         more_routes=(

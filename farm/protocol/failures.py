@@ -20,6 +20,7 @@ class Reason(StrEnum):
     JOB_TIMEOUT = "job_timeout"
     NAVIGATION_FAILED = "navigation_failed"
     NAVIGATION_TIMEOUT = "navigation_timeout"
+    PAUSED_TOO_LONG = "paused_too_long"
     PAGE_CRASHED = "page_crashed"
     PAGE_CLOSED = "page_closed"
     REQUIRED_MISSING = "required_missing"
@@ -40,6 +41,7 @@ PERMANENT = frozenset(
         Reason.CANCELLED,
         Reason.EGRESS_DENIED,
         Reason.JOB_TIMEOUT,
+        Reason.PAUSED_TOO_LONG,
         Reason.SCRIPT_ERROR,
         Reason.SELECTOR_AMBIGUOUS,
         Reason.SELECTOR_INVALID,

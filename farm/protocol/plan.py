@@ -7,6 +7,7 @@ from zoneinfo import available_timezones
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from farm.protocol.extraction import Strict
+from farm.protocol.recordings import Recording
 from farm.protocol.steps import Effect, Step
 
 
@@ -131,3 +132,5 @@ class Plan(BaseModel):
     reuse: bool = False
     """The tab stays as it is after success, for the next job of the same identity."""
     egress: Egress = Egress()
+    record: Recording | None = None
+    """What to record of it; None is nothing."""

@@ -1,7 +1,6 @@
 """A machine, what it has been told and what it has said; checks that its reports are consistent."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
 from agent.machine import Event, Instruction, Machine, Profile
 from agent.machine import events as ev
@@ -9,7 +8,13 @@ from agent.ports import Channel, ChannelClosed
 from farm.protocol import messages as wire
 from farm.protocol.plan import Plan
 
-HELLO = wire.Hello(client_id="a", instance="i", epoch="", capacity=wire.Capacity(max_concurrency=2))
+HELLO = wire.Hello(
+    client_id="a",
+    instance="i",
+    epoch="",
+    capacity=wire.Capacity(max_concurrency=2),
+    capabilities=("pause", "resume", "takeover", "hand_back"),
+)
 WINDOW_S = 10.0
 
 
@@ -32,10 +37,8 @@ def note(text: str = "n") -> wire.Notice:
 class NoChannels:
     """Dials nothing."""
 
-    @asynccontextmanager
-    async def dial(self, channel_id: str) -> AsyncIterator[Channel]:
+    def dial(self, channel_id: str) -> AbstractAsyncContextManager[Channel]:
         raise ChannelClosed("no channels here")
-        yield
 
 
 class Scene:

@@ -1,6 +1,6 @@
 """The API over real stores; only the dispatcher is a stand-in."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +34,7 @@ from farm.manager.misses import Misses
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import SqliteDatabase, SqlLedger
 from farm.stores.memory import MemoryCommandLog, MemoryRegistry
-from farm.stores.records import Attempt, Evidence, Finish, Item
+from farm.stores.records import Attempt, Evidence, Expected, Finish, Item
 
 DEFAULT = Namespace("default")
 AGENT = ClientId("agent-1")
@@ -102,7 +102,9 @@ class Stack:
             assert response.status == 201, await response.text()
             return str((await response.json())["id"])
 
-    async def start(self, job_id: str, number: int = 1) -> Attempt:
+    async def start(
+        self, job_id: str, number: int = 1, *, recordings: Sequence[Expected] = ()
+    ) -> Attempt:
         attempt = await self.ledger.start_attempt(
             job_id,
             attempt_id=f"{job_id}-{number}",
@@ -111,6 +113,7 @@ class Stack:
             epoch=1,
             context_id=ContextId("context-1"),
             token=Token(store_epoch=1, counter=number),
+            recordings=recordings,
             now=system_clock(),
         )
         assert attempt is not None
@@ -219,6 +222,7 @@ async def running(
     min_free_bytes: int = 0,
     live_settings: LiveSettings = LIVE,
     coordinator: str | None = None,
+    recordings_max_bytes: int = 2**40,
 ) -> AsyncIterator[Stack]:
     """Serve the API on a free loopback port."""
     ledger = SqlLedger(SqliteDatabase(directory / "farm.db"))
@@ -266,6 +270,7 @@ async def running(
                 clock=system_clock,
                 metrics=CollectorRegistry(),
                 max_artifact_bytes=MAX_ARTIFACT,
+                recordings_max_bytes=recordings_max_bytes,
             ),
             allowed_hosts=("farm.example",),
             more_routes=(agent_route(_serve_agent), *live_routes(live)),

@@ -13,6 +13,7 @@ from farm.protocol.durations import DurationMs
 from farm.protocol.extraction import Strict
 from farm.protocol.plan import BrowserOptions
 from farm.protocol.plan import Timeouts as PlanTimeouts
+from farm.protocol.recordings import RecordingKind
 from farm.protocol.steps import Effect, Step
 
 _Clock = Annotated[DurationMs, Field(ge=1)]
@@ -51,6 +52,20 @@ class Browser(BrowserOptions):
     """`fresh`: a clean window. `reuse`: one kept between jobs that ask for the same options."""
 
 
+class Record(Strict):
+    """What is recorded of each attempt. A list, or one word, in its place is `kinds`."""
+
+    kinds: tuple[RecordingKind, ...] = Field(min_length=1)
+    keep: Literal["always", "on_failure"] = "always"
+    overlay: bool = True
+    """Whether pages of a headed browser show the overlay meanwhile."""
+
+    @field_validator("kinds")
+    @classmethod
+    def _once(cls, kinds: tuple[RecordingKind, ...]) -> tuple[RecordingKind, ...]:
+        return tuple(dict.fromkeys(kinds))
+
+
 class JobSpec(Strict):
     """The envelope and the steps."""
 
@@ -69,6 +84,8 @@ class JobSpec(Strict):
     """What an acting step counts as that says nothing itself."""
     requires: Requires = Requires()
     browser: Browser = Browser()
+    record: Record | None = None
+    """None is nothing."""
     steps: tuple[Step, ...] = Field(min_length=1, max_length=1_000)
 
     @property

@@ -2,7 +2,8 @@
 
 `SqlLedger` is the port's implementation; what it does in a transaction is in `jobs`, `attempts`,
 `evidence`, `files` and `tokens`, as plain functions over a SQLAlchemy connection with
-dialect-neutral statements. `sqlite` decides how a transaction is run.
+dialect-neutral statements. `sqlite` and `postgres` decide how a transaction is run; the latter is
+imported by who needs it, with its driver.
 """
 
 from farm.stores.ledger.ledger import SqlLedger

@@ -9,9 +9,9 @@ from sqlalchemy import Connection, Select, bindparam, func, insert, select, upda
 from farm.core.job_states import AT_REST, TERMINAL, AttemptState, JobEvent, JobState, step
 from farm.core.model import ClientId, ContextId, Instant, Token
 from farm.errors import NotFoundError
-from farm.stores.ledger import history, schema
+from farm.stores.ledger import history, recordings, schema
 from farm.stores.ledger.rows import AnyRow, to_attempt, to_job, to_json_or_none
-from farm.stores.records import Attempt, Finish, Job
+from farm.stores.records import Attempt, Expected, Finish, Job
 
 _jobs, _attempts = schema.jobs, schema.attempts
 
@@ -104,6 +104,7 @@ class Start:
     epoch: int
     context_id: ContextId
     token: Token
+    recordings: Sequence[Expected] = ()
 
 
 def start(connection: Connection, wanted: Start, now: Instant) -> Attempt | None:
@@ -111,7 +112,7 @@ def start(connection: Connection, wanted: Start, now: Instant) -> Attempt | None
     job = connection.execute(_START, {"b_job_id": wanted.job_id, "now": now}).one_or_none()
     if job is None:
         return None
-    connection.execute(
+    attempt = connection.execute(
         _INSERT,
         {
             "attempt_id": wanted.attempt_id,
@@ -129,7 +130,9 @@ def start(connection: Connection, wanted: Start, now: Instant) -> Attempt | None
             "started_at": now,
             "item_count": 0,
         },
-    )
+    ).inserted_primary_key
+    if wanted.recordings and attempt is not None:
+        recordings.expect(connection, job.number, attempt.id, wanted.recordings, now)
     data = {"number": job.last_attempt, "client_id": wanted.client_id}
     line = ("attempt_started", data | {"context_id": wanted.context_id}, now)
     history.append(connection, job.number, job.last_event - 1, [line], attempt_id=wanted.attempt_id)
@@ -194,6 +197,8 @@ def finish(connection: Connection, end: Finish, now: Instant) -> Job | None:
             "ended_at": now,
         },
     )
+    if end.records:
+        recordings.give_up(connection, job.id)
     lines: list[history.Line] = [(type_, data, now) for type_, data in end.events]
     if state is not end.job_state:
         lines.append(("job_cancelled", {"instead": end.job_state.value}, now))

@@ -1,9 +1,11 @@
 """Jobs: accepted once, found again, cancelled, decided."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from farm.core.job_states import TERMINAL, IllegalTransitionError, JobEvent, JobState, step
 from farm.core.model import Instant, Namespace
@@ -43,10 +45,8 @@ _COUNTS = select(_jobs.c.state, func.count()).group_by(_jobs.c.state)
 
 def accept(connection: Connection, new: NewJob, now: Instant) -> tuple[Job, bool]:
     """Add a job, or find the one accepted under its key before."""
-    if new.idempotency_key is not None:
-        key = {"namespace": new.namespace, "key": new.idempotency_key}
-        if (row := connection.execute(_BY_KEY, key).one_or_none()) is not None:
-            return _same(row, new), True
+    if (row := _under_its_key(connection, new)) is not None:
+        return _same(row, new), True
     job = Job(
         job_id=new.job_id,
         namespace=new.namespace,
@@ -67,10 +67,24 @@ def accept(connection: Connection, new: NewJob, now: Instant) -> tuple[Job, bool
         item_count=0,
         artifact_count=0,
     )
-    number = connection.execute(_INSERT, _to_row(job, new.body_hash)).scalar_one()
+    try:
+        with connection.begin_nested() if new.idempotency_key is not None else nullcontext():
+            number = connection.execute(_INSERT, _to_row(job, new.body_hash)).scalar_one()
+    except IntegrityError:
+        # Of two at once under one key the other was first; without one it is a fault of ours.
+        if (row := _under_its_key(connection, new)) is None:
+            raise
+        return _same(row, new), True
     line = ("job_accepted", {"name": new.name}, now)
     history.append(connection, number, 0, [line], attempt_id=None)
     return job, False
+
+
+def _under_its_key(connection: Connection, new: NewJob) -> AnyRow | None:
+    if new.idempotency_key is None:
+        return None
+    key = {"namespace": new.namespace, "key": new.idempotency_key}
+    return connection.execute(_BY_KEY, key).one_or_none()
 
 
 def _to_row(job: Job, body_hash: str) -> dict[str, object]:

@@ -149,7 +149,17 @@ artifacts = Table(
     Column("media_type", Text, nullable=False),
     Column("key", Text, nullable=False),
     Column("created_at", Double, nullable=False),
+    Column("recording", Text),
+    Column("state", Text, nullable=False, server_default="ready"),
+    Column("detail", Text, nullable=False, server_default=""),
     UniqueConstraint("job", "name"),
+)
+_IS_RECORDING = artifacts.c.recording.is_not(None)
+Index(
+    "ix_artifacts_recordings",
+    artifacts.c.job,
+    sqlite_where=_IS_RECORDING,
+    postgresql_where=_IS_RECORDING,
 )
 
 tokens = Table(
