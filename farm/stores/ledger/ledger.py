@@ -76,6 +76,11 @@ class SqlLedger:
     def __init__(self, database: Database) -> None:
         self._db = database
 
+    @property
+    def database(self) -> Database:
+        """What other faces of the same data work with, for as long as this is open."""
+        return self._db
+
     async def open(self) -> int:
         """Open the database, count this start and return its number."""
         await self._db.open()
