@@ -133,6 +133,8 @@ class Attempt:
                 return outcome
             await asyncio.wait({self._verdict}, timeout=_NEWS_S)
             return self._verdict.result() if self._verdict.done() else outcome
+        if self._tab.ended.done() and self._tab.ended.result() is End.FLOODED:
+            await self._tab.silence()
         await _stop(work, close)
         return self._verdict.result()
 
@@ -148,6 +150,12 @@ class Attempt:
                 self._decide(self._failed(Reason.PAGE_CRASHED, "the page's renderer crashed"))
             case End.CLOSED:
                 self._decide(self._failed(Reason.PAGE_CLOSED, "somebody closed the page"))
+            case End.FLOODED:
+                self._decide(
+                    self._failed(
+                        Reason.PAGE_FLOODED, "the page's scripts raised errors without end"
+                    )
+                )
             case End.LOST:
                 self._decide(self._failed(Reason.BROWSER_LOST, "the browser ended"))
             case _ as unreachable:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Literal, assert_never
 
 import structlog
+from playwright.async_api import Browser as PlaywrightBrowser
 from playwright.async_api import Error as PlaywrightError
 
 from agent.chromium.attempt import Attempt, RunPlan
@@ -280,7 +281,12 @@ class ChromiumBrowser:
 
     async def probe(self) -> None:
         """Open a page, evaluate something, close it; see the port."""
-        browser = self._living().browser
+        try:
+            await self._show_a_page(self._living().browser)
+        except PlaywrightError as error:
+            raise BrowserUnavailable(f"the browser shows no page: {error.message}") from error
+
+    async def _show_a_page(self, browser: PlaywrightBrowser) -> None:
         async with asyncio.timeout(_PROBE_S):
             context = await browser.new_context()
             try:
@@ -317,7 +323,8 @@ class ChromiumBrowser:
         try:
             opened = await within(_OPEN_S, work)
         except PlaywrightError as error:
-            raise BrowserUnavailable(f"the browser opens no window: {error}") from error
+            # It ended, or was ended for what another page did, while it was opening this one.
+            raise BrowserUnavailable(f"the browser opens no window: {error.message}") from error
         if not opened:
             life.lose("the browser opens no window")
             raise BrowserUnavailable("the browser opens no window")

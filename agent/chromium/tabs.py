@@ -26,6 +26,8 @@ class End(StrEnum):
     CLOSED = "closed"
     LOST = "lost"
     """With the browser."""
+    FLOODED = "flooded"
+    """It raises errors without end; its scripts have to be stopped, for the page is still there."""
 
 
 class Tab:
@@ -86,6 +88,17 @@ class Tab:
         """Keep a notice for the attempt that runs, if one does."""
         if self.happenings is not None:
             self.happenings.note(code, detail)
+
+    def flooded(self) -> None:
+        """One of its pages raises errors without end."""
+        self.end(End.FLOODED)
+
+    async def silence(self) -> None:
+        """Let no script run in the page any more: what closes it must not wait behind a flood."""
+        with contextlib.suppress(PlaywrightError):
+            stop = {"value": True}
+            await within(_STOP_S, self._session.send("Emulation.setScriptExecutionDisabled", stop))
+            await within(_STOP_S, self._session.send("Runtime.terminateExecution"))
 
     async def unhang(self) -> None:
         """Break off the script that runs in the page, if the page does not answer because of it."""

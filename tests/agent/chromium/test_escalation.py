@@ -7,7 +7,7 @@ is true: a tab is said to be gone only when its page is.
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 
@@ -20,7 +20,16 @@ from agent.chromium.discovery import Found
 from agent.clock import monotonic
 from agent.machine import Machine, Profile
 from agent.machine import events as ev
-from agent.ports import Bare, BrowserLost, Control, Denied, Evidence, TabGone, WindowGone
+from agent.ports import (
+    Bare,
+    BrowserLost,
+    BrowserUnavailable,
+    Control,
+    Denied,
+    Evidence,
+    TabGone,
+    WindowGone,
+)
 from agent.runner import Runner
 from farm.protocol import messages as wire
 from farm.protocol.failures import Failure, Reason
@@ -160,6 +169,25 @@ async def test_a_driver_that_is_frozen_is_killed_with_its_browser(rig: Rig) -> N
         outcome = await rig.run(FOR_EVER, timeouts={"job": 200})
     assert outcome.page_gone
     assert not processes.anyone_left(set(), {rig.info.pid, driver})
+    assert lost(rig)
+
+
+@pytest.mark.parametrize("what", ["window", "tab", "probe"])
+async def test_what_is_being_opened_when_the_browser_is_killed_has_not_opened(
+    rig: Rig, what: str
+) -> None:
+    assert rig.info is not None
+    await rig.window()
+    opening: dict[str, Callable[[], Awaitable[None]]] = {
+        "window": lambda: rig.browser.open_window("w2", "e", BrowserOptions()),
+        "tab": lambda: rig.browser.open_tab("w", "d"),
+        "probe": rig.browser.probe,
+    }
+    os.kill(rig.info.pid, signal.SIGSTOP)
+    loop = asyncio.get_running_loop()
+    loop.call_later(0.1, os.kill, rig.info.pid, signal.SIGKILL)
+    with ending_within(KILLED_S), pytest.raises(BrowserUnavailable):
+        await opening[what]()
     assert lost(rig)
 
 
