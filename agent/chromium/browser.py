@@ -13,6 +13,7 @@ from playwright.async_api import Error as PlaywrightError
 from agent.chromium.attempt import Attempt, RunPlan
 from agent.chromium.discovery import find
 from agent.chromium.launch import Life
+from agent.chromium.recording import Recordings, Studio
 from agent.chromium.shielding import to_the_end, within
 from agent.chromium.sight import Sight, guessed
 from agent.chromium.tabs import Tab
@@ -54,6 +55,7 @@ class ChromiumBrowser:
         slow_mo_ms: float = 0,
         keep_open: bool = False,
         may_act: Callable[[], bool] = lambda: True,
+        ffmpeg: str | None = None,
         run_plan: RunPlan = run_plan,
     ) -> None:
         """Choose what to start.
@@ -70,6 +72,7 @@ class ChromiumBrowser:
                 `kill`. A job that fails in one is not tried again: its page is still there.
             may_act: Whether the farm can't have taken us for gone; while it says no, no page
                 reaches the network.
+            ffmpeg: What encodes videos, see `find_ffmpeg`; without it there are none.
             run_plan: What runs the steps.
         """
         self._headless = headless
@@ -80,6 +83,8 @@ class ChromiumBrowser:
         self._slow_mo_ms = slow_mo_ms
         self._keep_open = keep_open
         self._may_act = may_act
+        self._ffmpeg = ffmpeg
+        self._studio: Studio | None = None
         self._run_plan = run_plan
         self._life: Life | None = None
         self._windows: dict[str, Window] = {}
@@ -105,6 +110,7 @@ class ChromiumBrowser:
         life = self._life = Life(
             found, headless=self._headless, env=self._env, slow_mo_ms=self._slow_mo_ms
         )
+        self._studio = Studio(life.traces, self._ffmpeg)
         self._tell = tell
         info = await life.start(lambda detail: self._on_lost(life, detail))
         try:
@@ -158,7 +164,8 @@ class ChromiumBrowser:
             await to_the_end(self._end_tab(context_id))
             return _refused(Reason.VALUE_INVALID, f"egress.allow: {error}")
         try:
-            attempt = Attempt(tab, plan, evidence, self._run_plan)
+            recordings = self._recordings(window, tab, plan, evidence)
+            attempt = Attempt(tab, plan, evidence, self._run_plan, recordings)
             outcome = await attempt.run(lambda: self._end_tab(context_id))
         except asyncio.CancelledError:
             window.abandon(context_id)
@@ -175,6 +182,13 @@ class ChromiumBrowser:
             await to_the_end(self._end_window(window.window_id))
             return replace(outcome, page_gone=True)
         return outcome
+
+    def _recordings(
+        self, window: Window, tab: Tab, plan: Plan, evidence: Evidence
+    ) -> Recordings | None:
+        if plan.record is None or self._studio is None:
+            return None
+        return self._studio.recordings(tab, plan, evidence, alone=window.alone)
 
     async def look(self) -> tuple[SeenWindow, ...]:
         """See which windows and tabs there are; see the port."""

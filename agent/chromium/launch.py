@@ -6,6 +6,7 @@ the end of its input and goes, and Chromium the end of its own.
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import structlog
 from playwright.async_api import Browser as PlaywrightBrowser
@@ -51,6 +52,11 @@ class Life:
         return self._found.kind is Kind.SHELL
 
     @property
+    def traces(self) -> Path:
+        """Where the driver gathers what it traces."""
+        return self._driver.workspace.path / "traces"
+
+    @property
     def ended(self) -> bool:
         """Whether the browser has been lost or killed."""
         return self._ended
@@ -93,6 +99,7 @@ class Life:
                 handle_sigterm=False,
                 handle_sighup=False,
                 slow_mo=self._slow_mo_ms or None,
+                traces_dir=self.traces,
                 timeout=_LAUNCH_TIMEOUT_MS,
             ),
             hurry=self._driver.kill,

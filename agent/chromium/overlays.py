@@ -89,6 +89,8 @@ class TabOverlay:
         self._picture = overlay.Picture(worker=worker)
         self._since = 0.0
         self._bare = False
+        self._hidden = False
+        """What is recorded now is to be without it."""
         self._sheets: list[_Sheet] = []
         self._on_stop: Callable[[], None] | None = None
 
@@ -103,6 +105,7 @@ class TabOverlay:
     async def begin(self, plan: Plan, on_stop: Callable[[], None]) -> None:
         """Show that a run has begun; `on_stop` is called when a person wants it to end."""
         self._since, self._on_stop = monotonic(), on_stop
+        self._hidden = plan.record is not None and not plan.record.overlay
         self._picture = replace(
             self._picture.idle(),
             run=plan.attempt_id,
@@ -119,7 +122,7 @@ class TabOverlay:
 
     async def finish(self) -> None:
         """Show that nothing runs."""
-        self._on_stop = None
+        self._on_stop, self._hidden = None, False
         self._picture = self._picture.idle()
         await self._apply()
 
@@ -139,7 +142,7 @@ class TabOverlay:
             self._bare = False
 
     def _wanted(self) -> str | None:
-        if self._bare:
+        if self._bare or self._hidden:
             return None
         return overlay.draw(self._picture, elapsed_s=monotonic() - self._since)
 

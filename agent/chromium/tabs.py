@@ -43,6 +43,8 @@ class Tab:
         """Of the attempt that runs on it; None while none does."""
         self.extras: dict[Page, bool] = {}
         """Pages its attempt has opened, and whether they have crashed."""
+        self.company: Callable[[], None] | None = None
+        """Hears that another attempt begins in the window, while one is recorded on this tab."""
 
     @classmethod
     async def open(
