@@ -19,7 +19,7 @@ from agent.machine.events import (
     TabGone,
     WindowGone,
 )
-from farm.protocol.messages import AttemptEvent, FromAgent, Token
+from farm.protocol.messages import AttemptEvent, FromAgent, Intervene, Token
 from farm.protocol.plan import BrowserOptions, Plan
 from farm.protocol.recordings import RecordingKind
 
@@ -37,6 +37,22 @@ class Denied:
 
 Bare = Callable[[], AbstractAsyncContextManager[None]]
 """Makes a context in which the page has nothing in it that is not its own."""
+
+
+class Control(Protocol):
+    """Who has control of the tab, as far as steps need to know."""
+
+    async def gate(self) -> None:
+        """Return when automation has control; to be called between two steps."""
+        ...
+
+    async def ask(self, request: str) -> None:
+        """Let a person in to do something, and return when they hand the tab back."""
+        ...
+
+    def acting(self) -> AbstractAsyncContextManager[None]:
+        """Let automation's mouse and keys reach the page meanwhile; without it they are dropped."""
+        ...
 
 
 class Evidence(Protocol):
@@ -126,6 +142,15 @@ class Browser(Protocol):
         """
         ...
 
+    async def intervene(self, context_id: str, wanted: Intervene) -> None:
+        """Do to the run on a tab what a person wants; it takes effect between two steps.
+
+        Raises:
+            OutOfPlaceError: If it does not follow from who has control now; nothing has changed.
+            KeyError: If no run is on the tab.
+        """
+        ...
+
     async def look(self) -> tuple[SeenWindow, ...]:
         """See which windows and tabs there are, those of people too.
 
@@ -202,6 +227,7 @@ __all__ = [
     "BrowserInfo",
     "BrowserLost",
     "BrowserUnavailable",
+    "Control",
     "Denied",
     "Evidence",
     "Link",

@@ -56,7 +56,13 @@ def _evidence(entry: wire.Entry, attempt_id: str, number: int) -> Evidence:
     match event:
         case wire.Started():
             return _plain(entry, began=True)
-        case wire.StepStarted() | wire.StepEnded() | wire.Notice():
+        case (
+            wire.StepStarted()
+            | wire.StepEnded()
+            | wire.Notice()
+            | wire.ControlMoved()
+            | wire.HumanAct()
+        ):
             return _plain(entry)
         case wire.EffectBegun():
             effect = Effect(

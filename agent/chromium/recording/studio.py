@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
@@ -14,36 +15,38 @@ from agent.chromium.recording.video import VideoRecorder
 from agent.chromium.tabs import Tab
 from agent.chromium.workspace import Workspace
 from agent.ports import Evidence
-from farm.protocol.plan import Plan
 from farm.protocol.recordings import FILES, Recording, RecordingKind
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Studio:
-    """What the recordings of one browser life share."""
+    """What the recordings of a browser have in common."""
 
-    def __init__(self, traces: Path, ffmpeg: str | None) -> None:
-        """Take what is needed.
-
-        Args:
-            traces: The directory in which the browser's driver gathers traces.
-            ffmpeg: What encodes video; without it there is none.
-        """
-        self._traces = TraceFiles(traces)
-        self._ffmpeg = ffmpeg
+    traces: TraceFiles
+    ffmpeg: str | None
+    """What encodes video; without it there is none."""
 
     def recordings(
-        self, tab: Tab, plan: Plan, evidence: Evidence, *, alone: Callable[[], bool]
-    ) -> Recordings | None:
-        """Return what is to be recorded of an attempt; None is nothing, and costs nothing.
+        self,
+        order: Recording,
+        tab: Tab,
+        name: str,
+        evidence: Evidence,
+        *,
+        alone: Callable[[], bool],
+    ) -> Recordings:
+        """Return what is to be recorded of an attempt.
 
-        `alone` tells whether no other attempt runs in the tab's window.
+        Args:
+            order: What was asked for.
+            tab: Where the attempt runs.
+            name: The attempt's, or any that no other has in this browser.
+            evidence: Where they are handed in.
+            alone: Tells whether no other attempt runs in the tab's window.
         """
-        order = plan.record
-        if order is None:
-            return None
         workspace, mine = Workspace(), Mine(tab)
         made = [
-            self._recorder(kind, plan.attempt_id, order, tab, mine, workspace.path / FILES[kind][0])
+            self._recorder(kind, name, order, tab, mine, workspace.path / FILES[kind][0])
             for kind in order.kinds
         ]
         return Recordings(order, evidence, made, alone=alone, clear=workspace.remove)
@@ -54,9 +57,9 @@ class Studio:
         context = tab.page.context
         match kind:
             case RecordingKind.VIDEO:
-                return VideoRecorder(tab.page, path, self._ffmpeg)
+                return VideoRecorder(tab.page, path, self.ffmpeg)
             case RecordingKind.TRACE:
-                return TraceRecorder(context, mine, path, self._traces, name)
+                return TraceRecorder(context, mine, path, self.traces, name)
             case RecordingKind.HAR:
                 return HarRecorder(context, mine, path)
             case RecordingKind.CONSOLE:

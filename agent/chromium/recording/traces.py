@@ -24,7 +24,7 @@ class TraceFiles:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._lock = asyncio.Lock()
         self._windows: set[BrowserContext] = set()
 
@@ -47,7 +47,7 @@ class TraceFiles:
         await asyncio.to_thread(self._remove, name)
 
     def _files(self) -> Iterator[tuple[Path, int]]:
-        for path in self._folder.rglob("*"):
+        for path in self.folder.rglob("*"):
             with contextlib.suppress(FileNotFoundError):
                 if path.is_file():
                     yield path, path.stat().st_size

@@ -84,6 +84,27 @@ class Notice(Message):
     index: int | None = None
 
 
+class ControlMoved(Message):
+    """Who has control of the tab has changed, or is about to once the step in progress is over."""
+
+    kind: Literal["pausing", "paused", "resumed", "taking_over", "taken_over", "handed_back"]
+    by: str = ""
+    """Who did it; empty where a step of the job did."""
+    detail: str = ""
+    """What the person is asked to do, where a step asks."""
+
+
+class HumanAct(Message):
+    """A person did something in the page while in control: what kind of thing, and never what.
+
+    Several of one kind within a second are one.
+    """
+
+    kind: Literal["human_act"] = "human_act"
+    act: Literal["pointer", "key", "wheel", "touch", "paste", "drop"]
+    by: str = ""
+
+
 class Recorded(Message):
     """A recording that was asked for is over."""
 
@@ -96,7 +117,16 @@ class Recorded(Message):
 
 
 AttemptEvent = Annotated[
-    Started | StepStarted | StepEnded | EffectBegun | EffectDone | Items | Notice | Recorded,
+    Started
+    | StepStarted
+    | StepEnded
+    | EffectBegun
+    | EffectDone
+    | Items
+    | Notice
+    | Recorded
+    | ControlMoved
+    | HumanAct,
     Field(discriminator="kind"),
 ]
 

@@ -415,7 +415,7 @@ async def test_the_driver_s_files_of_traces_do_not_gather(rig: Rig, site: Site) 
         attempt = plan(goto(f"{site.url}/shop"), **recording("trace"), **allowed(site))
         await rig.browser.run(f"c{number}", attempt, rig.journal)
         await rig.browser.close_window(f"w{number}")
-    files = [path for path in life.traces.rglob("*") if path.is_file()]
+    files = [path for path in life.traces.folder.rglob("*") if path.is_file()]
     assert not [path for path in files if path.suffix in (".trace", ".network")]
     assert len(files) < 10
 
