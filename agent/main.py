@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 import aiohttp
 import structlog
 
+from agent.channels import WebSocketChannels
 from agent.chromium.browser import ChromiumBrowser
 from agent.chromium.recording.encoder import find_ffmpeg
 from agent.clock import monotonic, wall_clock
@@ -64,6 +65,8 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
                 hello=_hello(settings, video=ffmpeg is not None),
                 identity_idle_s=settings.identity_idle_s,
                 look_s=_LOOK_S if settings.headed else None,
+                prepared_windows=settings.prepared_windows,
+                prepared_options=settings.prepared_options,
             ),
             new_epoch=lambda: uuid.uuid4().hex,
         )
@@ -84,6 +87,7 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
             browser=browser,
             link=link,
             uploads=HttpUploads(session, lambda: link.url),
+            channels=WebSocketChannels(session, lambda: link.url),
             monotonic=monotonic,
             wall_clock=wall_clock,
         )

@@ -135,8 +135,15 @@ class Attempt:
         overlay = self._tab.overlay
         if overlay is not None:
             await overlay.begin(self._plan, self._stopped)
-        if self._recordings is not None:
+        if self._recordings is None:
+            return await self._steps()
+        without = self._plan.record is not None and not self._plan.record.overlay
+        async with overlay.bare() if without and overlay is not None else nullcontext():
             await self._recordings.begin()
+            return await self._steps()
+
+    async def _steps(self) -> Outcome:
+        overlay = self._tab.overlay
         try:
             failure = await self._run_plan(
                 self._tab.page,
@@ -164,6 +171,8 @@ class Attempt:
                 return outcome
             await asyncio.wait({self._verdict}, timeout=_NEWS_S)
             return self._verdict.result() if self._verdict.done() else outcome
+        if self._tab.ended.done() and self._tab.ended.result() is End.FLOODED:
+            await self._tab.silence()
         await _stop(work, close)
         return self._verdict.result()
 
@@ -179,6 +188,12 @@ class Attempt:
                 self._decide(self._failed(Reason.PAGE_CRASHED, "the page's renderer crashed"))
             case End.CLOSED:
                 self._decide(self._failed(Reason.PAGE_CLOSED, "somebody closed the page"))
+            case End.FLOODED:
+                self._decide(
+                    self._failed(
+                        Reason.PAGE_FLOODED, "the page's scripts raised errors without end"
+                    )
+                )
             case End.LOST:
                 self._decide(self._failed(Reason.BROWSER_LOST, "the browser ended"))
             case _ as unreachable:

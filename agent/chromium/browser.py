@@ -8,11 +8,13 @@ from dataclasses import replace
 from typing import Literal, assert_never
 
 import structlog
+from playwright.async_api import Browser as PlaywrightBrowser
 from playwright.async_api import Error as PlaywrightError
 
 from agent.chromium.attempt import Attempt, RunPlan
 from agent.chromium.discovery import find
 from agent.chromium.launch import Life
+from agent.chromium.live import Watch
 from agent.chromium.recording import Recordings, Studio
 from agent.chromium.shielding import to_the_end, within
 from agent.chromium.sight import Sight, guessed
@@ -25,6 +27,8 @@ from agent.ports import (
     BrowserInfo,
     BrowserLost,
     BrowserUnavailable,
+    Channel,
+    ChannelClosed,
     Evidence,
     Outcome,
     SeenWindow,
@@ -33,6 +37,7 @@ from agent.ports import (
 )
 from agent.steps.run import run_plan
 from farm.protocol.failures import Failure, Reason
+from farm.protocol.live import Closed
 from farm.protocol.messages import Intervene
 from farm.protocol.plan import BrowserOptions, Plan
 
@@ -161,6 +166,7 @@ class ChromiumBrowser:
         if place is None:
             return _refused(Reason.PAGE_CLOSED, "the tab was gone before the attempt began")
         window, tab = place
+        tab.begin_task()
         try:
             window.begin(context_id, plan.egress)
         except ValueError as error:
@@ -268,6 +274,17 @@ class ChromiumBrowser:
         self.escalations[to] += 1
         _log.warning("tab.stuck", window_id=window_id, then=to)
 
+    async def watch(self, context_id: str, channel: Channel) -> None:
+        """Show a tab to people, and do in it what they do; see the port."""
+        place, life = self._place(context_id), self._life
+        if place is None or life is None:
+            gone = Closed(reason="tab_closed", detail="the tab closed before it could be watched")
+            with contextlib.suppress(ChannelClosed):
+                await channel.send(gone.model_dump_json())
+            return
+        _, tab = place
+        await Watch(tab, channel, life.place).run()
+
     async def drain(self) -> None:
         """Show in every tab that the agent takes nothing new; see the port."""
         for window in tuple(self._windows.values()):
@@ -277,7 +294,12 @@ class ChromiumBrowser:
 
     async def probe(self) -> None:
         """Open a page, evaluate something, close it; see the port."""
-        browser = self._living().browser
+        try:
+            await self._show_a_page(self._living().browser)
+        except PlaywrightError as error:
+            raise BrowserUnavailable(f"the browser shows no page: {error.message}") from error
+
+    async def _show_a_page(self, browser: PlaywrightBrowser) -> None:
         async with asyncio.timeout(_PROBE_S):
             context = await browser.new_context()
             try:
@@ -311,7 +333,12 @@ class ChromiumBrowser:
         return None
 
     async def _bounded(self, life: Life, work: Awaitable[object]) -> None:
-        if not await within(_OPEN_S, work):
+        try:
+            opened = await within(_OPEN_S, work)
+        except PlaywrightError as error:
+            # It ended, or was ended for what another page did, while it was opening this one.
+            raise BrowserUnavailable(f"the browser opens no window: {error.message}") from error
+        if not opened:
             life.lose("the browser opens no window")
             raise BrowserUnavailable("the browser opens no window")
 

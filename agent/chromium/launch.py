@@ -6,6 +6,7 @@ the end of its input and goes, and Chromium the end of its own.
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import structlog
 from playwright.async_api import Browser as PlaywrightBrowser
@@ -52,6 +53,11 @@ class Life:
     def is_shell(self) -> bool:
         """Whether it is the kind that has no windows at all."""
         return self._found.kind is Kind.SHELL
+
+    @property
+    def place(self) -> Path:
+        """A directory that the browser can read, deleted with it."""
+        return self._driver.workspace.path
 
     @property
     def ended(self) -> bool:

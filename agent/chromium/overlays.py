@@ -88,9 +88,8 @@ class TabOverlay:
         """`worker` is what people call the tab."""
         self._picture = overlay.Picture(worker=worker)
         self._since = 0.0
-        self._bare = False
-        self._hidden = False
-        """What is recorded now is to be without it."""
+        self._bare = 0
+        """How many want the pages without it now."""
         self._sheets: list[_Sheet] = []
         self._on_stop: Callable[[], None] | None = None
 
@@ -105,7 +104,6 @@ class TabOverlay:
     async def begin(self, plan: Plan, on_stop: Callable[[], None]) -> None:
         """Show that a run has begun; `on_stop` is called when a person wants it to end."""
         self._since, self._on_stop = monotonic(), on_stop
-        self._hidden = plan.record is not None and not plan.record.overlay
         self._picture = replace(
             self._picture.idle(),
             run=plan.attempt_id,
@@ -122,7 +120,7 @@ class TabOverlay:
 
     async def finish(self) -> None:
         """Show that nothing runs."""
-        self._on_stop, self._hidden = None, False
+        self._on_stop = None
         self._picture = self._picture.idle()
         await self._apply()
 
@@ -134,15 +132,19 @@ class TabOverlay:
     @asynccontextmanager
     async def bare(self) -> AsyncIterator[None]:
         """Have nothing of it in the pages meanwhile; what is shown next puts it back."""
-        self._bare = True
+        self._bare += 1
         try:
             await self._apply()
             yield
         finally:
-            self._bare = False
+            self._bare -= 1
+
+    async def dress(self) -> None:
+        """Have it in the pages again at once, unless somebody else wants them without."""
+        await self._apply()
 
     def _wanted(self) -> str | None:
-        if self._bare or self._hidden:
+        if self._bare:
             return None
         return overlay.draw(self._picture, elapsed_s=monotonic() - self._since)
 

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from farm.api.live.places import live_id
 from farm.core import eligibility
 from farm.core.job_states import AT_REST, JobState
 from farm.core.model import Client, Context, Instant, Snapshot, Window
@@ -240,6 +241,7 @@ def agent_view(client: Client, snapshot: Snapshot) -> AgentView:
         ),
         used_slots=client.used_slots(),
         windows=len(client.windows),
+        prepared=sum(window.prepared for window in client.windows.values()),
         contexts=len(client.contexts),
         seen_at=moment(client.seen_at),
     )
@@ -258,6 +260,7 @@ def worker_view(
         owner=context.owner.value,
         state=context.state.value,
         clean=context.clean,
+        live=None if assignment is None else live_id(client, context.context_id),
         opener=context.opener,
         assignment=assignment,
     )
@@ -271,6 +274,7 @@ def window_view(client: Client, window: Window) -> WindowView:
         identity=window.identity,
         owner=window.owner.value,
         bounds=None if window.bounds is None else BoundsView(**asdict(window.bounds)),
+        prepared=window.prepared,
         contexts=tuple(
             context.context_id
             for context in client.contexts.values()
