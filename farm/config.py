@@ -50,7 +50,7 @@ class ArtifactSettings(BaseModel):
     """Below this much free space no artifact is begun."""
 
     recording_max_bytes: Annotated[int, Field(ge=4096)] = 128 * 1024 * 1024
-    """A recording that has grown to this size stops there; a larger one is not kept."""
+    """A recording that is seen to have grown to this size stops there."""
 
     recordings_max_bytes: Annotated[int, Field(ge=0)] = 16 * 1024 * 1024 * 1024
     """The recordings of one namespace together; what would be more is not kept."""

@@ -15,6 +15,7 @@ from agent.chromium.attempt import Attempt, RunPlan
 from agent.chromium.discovery import find
 from agent.chromium.launch import Life
 from agent.chromium.live import Watch
+from agent.chromium.recording import Recordings, Studio
 from agent.chromium.shielding import to_the_end, within
 from agent.chromium.sight import Sight, guessed
 from agent.chromium.tabs import Tab
@@ -62,6 +63,7 @@ class ChromiumBrowser:
         slow_mo_ms: float = 0,
         keep_open: bool = False,
         may_act: Callable[[], bool] = lambda: True,
+        ffmpeg: str | None = None,
         run_plan: RunPlan = run_plan,
     ) -> None:
         """Choose what to start.
@@ -79,6 +81,7 @@ class ChromiumBrowser:
                 `kill`. A job that fails in one is not tried again: its page is still there.
             may_act: Whether the farm can't have taken us for gone; while it says no, no page
                 reaches the network.
+            ffmpeg: What encodes videos, see `find_ffmpeg`; without it there are none.
             run_plan: What runs the steps.
         """
         self._headless = headless
@@ -90,6 +93,7 @@ class ChromiumBrowser:
         self._slow_mo_ms = slow_mo_ms
         self._keep_open = keep_open
         self._may_act = may_act
+        self._ffmpeg = ffmpeg
         self._run_plan = run_plan
         self._life: Life | None = None
         self._windows: dict[str, Window] = {}
@@ -169,7 +173,8 @@ class ChromiumBrowser:
             await to_the_end(self._end_tab(context_id))
             return _refused(Reason.VALUE_INVALID, f"egress.allow: {error}")
         try:
-            attempt = Attempt(tab, plan, evidence, self._run_plan)
+            recordings = self._recordings(window, tab, plan, evidence)
+            attempt = Attempt(tab, plan, evidence, self._run_plan, recordings)
             outcome = await attempt.run(lambda: self._end_tab(context_id))
         except asyncio.CancelledError:
             window.abandon(context_id)
@@ -186,6 +191,14 @@ class ChromiumBrowser:
             await to_the_end(self._end_window(window.window_id))
             return replace(outcome, page_gone=True)
         return outcome
+
+    def _recordings(
+        self, window: Window, tab: Tab, plan: Plan, evidence: Evidence
+    ) -> Recordings | None:
+        if plan.record is None or self._life is None:
+            return None
+        studio = Studio(traces=self._life.traces, ffmpeg=self._ffmpeg)
+        return studio.recordings(plan.record, tab, plan.attempt_id, evidence, alone=window.alone)
 
     async def intervene(self, context_id: str, wanted: Intervene) -> None:
         """Do what a person wants; see the port."""

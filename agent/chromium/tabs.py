@@ -54,6 +54,8 @@ class Tab:
         """Done when another attempt begins: who watched the last may have no right to this one."""
         self.extras: dict[Page, bool] = {}
         """Pages its attempt has opened, and whether they have crashed."""
+        self.company: Callable[[], None] | None = None
+        """Hears that another attempt begins in the window, while one is recorded on this tab."""
 
     @classmethod
     async def open(
