@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 import aiohttp
 import structlog
 
+from agent.channels import WebSocketChannels
 from agent.clock import monotonic, wall_clock
 from agent.config import Settings, environment
 from agent.link import HttpUploads, WebSocketLink
@@ -21,6 +22,7 @@ from agent.runner import Runner
 from agent.telemetry import configure_logging
 from agent.xvfb import Xvfb, XvfbUnavailable
 from farm.protocol.messages import Capacity, Hello
+from farm.protocol.recordings import RECORDS, RECORDS_VIDEO
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -56,9 +58,10 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
     flows_only = settings.type == "console"
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=None)
     async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
+        ffmpeg = None if flows_only else await _ffmpeg(settings, env)
         machine = Machine(
             Profile(
-                hello=_hello(settings),
+                hello=_hello(settings, video=ffmpeg is not None),
                 identity_idle_s=settings.identity_idle_s,
                 look_s=_LOOK_S if settings.headed and not flows_only else None,
                 prepared_windows=0 if flows_only else settings.prepared_windows,
@@ -71,7 +74,7 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
             return machine.may_act(monotonic())
 
         flows = _flows(settings, may_act) if flows_only else None
-        browser = _browser(settings, env, may_act) if flows is None else None
+        browser = _browser(settings, env, ffmpeg, may_act) if flows is None else None
         link = WebSocketLink(session, *map(str, settings.farm_urls))
         runner = Runner(
             machine,
@@ -79,6 +82,7 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
             flows=flows,
             link=link,
             uploads=HttpUploads(session, lambda: link.url),
+            channels=WebSocketChannels(session, lambda: link.url),
             monotonic=monotonic,
             wall_clock=wall_clock,
         )
@@ -86,7 +90,9 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
         return await runner.run()
 
 
-def _browser(settings: Settings, env: Mapping[str, str], may_act: Callable[[], bool]) -> Browser:
+def _browser(
+    settings: Settings, env: Mapping[str, str], ffmpeg: str | None, may_act: Callable[[], bool]
+) -> Browser:
     from agent.chromium.browser import ChromiumBrowser  # takes long, and flows do without
 
     return ChromiumBrowser(
@@ -98,7 +104,14 @@ def _browser(settings: Settings, env: Mapping[str, str], may_act: Callable[[], b
         slow_mo_ms=settings.slow_mo_ms,
         keep_open=settings.keep_open,
         may_act=may_act,
+        ffmpeg=ffmpeg,
     )
+
+
+async def _ffmpeg(settings: Settings, env: Mapping[str, str]) -> str | None:
+    from agent.chromium.recording.encoder import find_ffmpeg  # takes long, and flows do without
+
+    return await find_ffmpeg(settings.ffmpeg, env)
 
 
 def _flows(settings: Settings, may_act: Callable[[], bool]) -> Host:
@@ -109,8 +122,9 @@ def _flows(settings: Settings, may_act: Callable[[], bool]) -> Host:
     )
 
 
-def _hello(settings: Settings) -> Hello:
+def _hello(settings: Settings, *, video: bool) -> Hello:
     flows = settings.type == "console"
+    records = {} if flows else {RECORDS: True, RECORDS_VIDEO: video}
     return Hello(
         client_id=settings.client_id,
         client_type=settings.type,
@@ -118,7 +132,7 @@ def _hello(settings: Settings) -> Hello:
         instance=uuid.uuid4().hex,
         epoch="",
         namespaces=settings.namespaces,
-        metadata=settings.metadata,
+        metadata=settings.metadata | records,
         capacity=Capacity(
             max_concurrency=settings.slots,
             max_windows=settings.max_windows or 2 * settings.slots,

@@ -12,6 +12,8 @@ from agent.machine.control import OutOfPlaceError
 from agent.ports import (
     Browser,
     BrowserUnavailable,
+    ChannelClosed,
+    Channels,
     Host,
     Link,
     StaleAssignment,
@@ -121,6 +123,7 @@ class Runner:
         flows: Host | None = None,
         link: Link,
         uploads: Uploads,
+        channels: Channels,
         monotonic: Callable[[], float],
         wall_clock: Callable[[], float],
     ) -> None:
@@ -132,6 +135,7 @@ class Runner:
             flows: What they run in, where it has none; one of the two is given.
             link: The connection to the farm.
             uploads: Where files go.
+            channels: What the big and fast things travel on.
             monotonic: A clock that never jumps.
             wall_clock: The time of day.
         """
@@ -143,10 +147,12 @@ class Runner:
         self._windowed = browser
         self._link = link
         self._uploads = uploads
+        self._channels = channels
         self._monotonic = monotonic
         self._wall_clock = wall_clock
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._runs: dict[str, tuple[RunEvidence, asyncio.Task[ev.Outcome]]] = {}
+        self._open_channels: set[asyncio.Task[None]] = set()
 
     @property
     def _browser(self) -> Browser:
@@ -171,7 +177,8 @@ class Runner:
                     group.create_task(self._tick(), name="tick"),
                 ]
                 done = await self._serve(group)
-                for task in [*helpers, *(task for _, task in self._runs.values())]:
+                runs = (task for _, task in self._runs.values())
+                for task in [*helpers, *runs, *self._open_channels]:
                     task.cancel()
                 return done
         finally:
@@ -203,6 +210,12 @@ class Runner:
                 self._start_run(instruction, group)
             case ev.CancelRun() | ev.Settled() | ev.Disown():
                 self._tell_run(instruction)
+            case ev.OpenChannel(asked):
+                task = group.create_task(
+                    self._serve_channel(asked), name=f"live {asked.context_id}"
+                )
+                self._open_channels.add(task)
+                task.add_done_callback(self._open_channels.discard)
             case _:
                 group.create_task(self._work(instruction), name=repr(instruction)[:80])
 
@@ -217,6 +230,13 @@ class Runner:
                 evidence.stored(seq)
             case ev.Disown():
                 evidence.disown()
+
+    async def _serve_channel(self, asked: wire.OpenChannel) -> None:
+        try:
+            async with self._channels.dial(asked.channel_id) as channel:
+                await self._browser.watch(asked.context_id, channel)
+        except ChannelClosed as error:
+            log.warning("channel.failed", kind=asked.kind, reason=str(error))
 
     def _start_run(self, start: ev.StartRun, group: asyncio.TaskGroup) -> None:
         evidence = RunEvidence(

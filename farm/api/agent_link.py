@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -56,6 +57,7 @@ class AgentLinks:
         recorder: Recorder,
         disconnects: Disconnects,
         sharing: Sharing | None = None,
+        channel_refused: Callable[[ClientId, wire.ChannelRefused], None],
         clock: Clock,
         rules: LinkRules,
     ) -> None:
@@ -65,6 +67,7 @@ class AgentLinks:
         self.recorder = recorder
         self.disconnects = disconnects
         self.sharing = sharing
+        self.channel_refused = channel_refused
         self.clock = clock
         self.rules = rules
         self._owners: dict[ClientId, str] = {}
@@ -231,7 +234,9 @@ class AgentLink:
                 pass
             case wire.Error():
                 log.warning("agent.error", client_id=client_id, detail=message.detail)
-            case wire.Heartbeat() | wire.Pong() | wire.Hello() | wire.ChannelRefused():
+            case wire.ChannelRefused():
+                self._links.channel_refused(client_id, message)
+            case wire.Heartbeat() | wire.Pong() | wire.Hello():
                 pass  # that it came is what counts
             case _:
                 assert_never(message)

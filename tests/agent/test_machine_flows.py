@@ -92,3 +92,13 @@ def test_flows_of_another_life_are_not_there_any_more() -> None:
     scene.on(ev.BrowserStarted("epoch-2", "flows"))
     scene.welcome(2)
     assert scene.reports()[-1].contexts == ()
+
+
+def test_nobody_is_shown_a_flow() -> None:
+    scene = console()
+    flow = begin_flow(scene)
+    asked = wire.OpenChannel(channel_id="c" * 16, kind="live", context_id=flow, epoch_number=1)
+    assert scene.hear(asked) == []
+    (answer,) = scene.said()
+    assert isinstance(answer, wire.ChannelRefused)
+    assert answer.reason == "not_understood"
