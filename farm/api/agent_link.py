@@ -18,6 +18,7 @@ from farm.core.model import ClientId, ContextId, LinkId, link_of
 from farm.core.reservation import Denial
 from farm.errors import ClientAbsentError, StoreUnavailableError
 from farm.jobs.dispatcher import JobDispatcher
+from farm.jobs.interventions import Interventions
 from farm.jobs.recorder import Recorder
 from farm.jobs.sharing import Sharing
 from farm.manager.delivery import AppNode, command
@@ -55,6 +56,7 @@ class AgentLinks:
         dispatcher: JobDispatcher,
         recorder: Recorder,
         disconnects: Disconnects,
+        interventions: Interventions,
         sharing: Sharing | None = None,
         clock: Clock,
         rules: LinkRules,
@@ -64,6 +66,7 @@ class AgentLinks:
         self.dispatcher = dispatcher
         self.recorder = recorder
         self.disconnects = disconnects
+        self.interventions = interventions
         self.sharing = sharing
         self.clock = clock
         self.rules = rules
@@ -228,7 +231,7 @@ class AgentLink:
     ) -> None:
         match message:
             case wire.Intervened():
-                pass
+                self._links.interventions.answered(client_id, message)
             case wire.Error():
                 log.warning("agent.error", client_id=client_id, detail=message.detail)
             case wire.Heartbeat() | wire.Pong() | wire.Hello() | wire.ChannelRefused():
@@ -277,6 +280,7 @@ class AgentLink:
         client_id = registered.client_id
         self._client_id = client_id
         links.may_use(self._bearer.token_id, client_id)
+        links.interventions.advertised(client_id, hello.capabilities)
         await self.send(
             wire.Welcome(
                 epoch_number=registered.epoch,

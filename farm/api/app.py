@@ -11,6 +11,7 @@ from farm.api import (
     delivery,
     events,
     health,
+    interventions,
     jobs,
     metrics,
     openapi,
@@ -32,6 +33,7 @@ in JSON, with params. Files have a limit of their own."""
 
 API: tuple[Route, ...] = (
     *jobs.ROUTES,
+    *interventions.ROUTES,
     *results.ROUTES,
     *events.ROUTES,
     *pool.ROUTES,

@@ -27,6 +27,7 @@ from farm.jobs.attempts import AttemptRules, AttemptRunner
 from farm.jobs.dispatcher import GoneRule, JobDispatcher
 from farm.jobs.feed import JobFeed
 from farm.jobs.ids import random_id
+from farm.jobs.interventions import Interventions
 from farm.jobs.live import LiveAttempts
 from farm.jobs.recorder import Recorder
 from farm.jobs.service import JobService
@@ -199,12 +200,14 @@ async def _running(
             gone_after_s=gone_after_s,
         )
     disconnects = Disconnects(manager, clock, grace_s=settings.link.grace_s)
+    interventions = Interventions(live, app_node, random_id)
     links = AgentLinks(
         registry=registry,
         app_node=app_node,
         dispatcher=dispatcher,
         recorder=Recorder(ledger, live, feed, clock),
         disconnects=disconnects,
+        interventions=interventions,
         sharing=sharing,
         clock=clock,
         rules=LinkRules(
@@ -214,7 +217,7 @@ async def _running(
             coordinator=name or "farm",
         ),
     )
-    jobs = JobService(ledger, dispatcher, feed, clock)
+    jobs = JobService(ledger, dispatcher, feed, clock, interventions)
     verifier = Verifier(
         Farm(
             registry=registry,

@@ -22,6 +22,9 @@ from farm.core.commands import Retention
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
 from farm.jobs.feed import JobFeed
+from farm.jobs.ids import random_id
+from farm.jobs.interventions import Interventions
+from farm.jobs.live import LiveAttempts
 from farm.jobs.ports import Progress, Waiting
 from farm.jobs.service import JobService
 from farm.manager.delivery import AppNode
@@ -213,7 +216,8 @@ async def running(
         _, admin = await tokens.add(scope="admin", namespace=DEFAULT, name="admin")
         record, agent = await tokens.add(scope="agent", namespace=DEFAULT, name="agent")
         owners[AGENT] = record.token_id
-        jobs = JobService(ledger, dispatcher, feed, system_clock)
+        interventions = Interventions(LiveAttempts(), node, random_id)
+        jobs = JobService(ledger, dispatcher, feed, system_clock, interventions)
         app = build_app(
             deps=Deps(
                 ledger=ledger,
