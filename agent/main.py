@@ -61,6 +61,8 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
                 hello=_hello(settings),
                 identity_idle_s=settings.identity_idle_s,
                 look_s=_LOOK_S if settings.headed else None,
+                prepared_windows=settings.prepared_windows,
+                prepared_options=settings.prepared_options,
             ),
             new_epoch=lambda: uuid.uuid4().hex,
         )

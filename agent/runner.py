@@ -17,6 +17,7 @@ from agent.ports import (
     Uploads,
 )
 from farm.protocol import messages as wire
+from farm.protocol.plan import BrowserOptions
 from farm.protocol.recordings import RecordingKind
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -221,6 +222,8 @@ class Runner:
             case ev.OpenWindow(command_id, window_id, context_id, options):
                 opening = self._browser.open_window(window_id, context_id, options)
                 await self._open(command_id, opening)
+            case ev.PrepareWindow(window_id, context_id, options):
+                await self._prepare(window_id, context_id, options)
             case ev.OpenTab(command_id, window_id, context_id):
                 await self._open(command_id, self._browser.open_tab(window_id, context_id))
             case ev.Look(epoch):
@@ -272,6 +275,14 @@ class Runner:
             self.post(ev.OpenFailed(command_id, str(error)))
             return
         self.post(ev.Opened(command_id))
+
+    async def _prepare(self, window_id: str, context_id: str, options: BrowserOptions) -> None:
+        try:
+            await self._browser.open_window(window_id, context_id, options)
+        except (BrowserUnavailable, KeyError) as error:
+            self.post(ev.PrepareFailed(context_id, str(error)))
+            return
+        self.post(ev.Prepared(context_id))
 
     async def _probe(self, command_id: str) -> None:
         try:

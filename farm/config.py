@@ -77,6 +77,15 @@ class JobSettings(BaseModel):
     """So many attempts may be lost before they began without counting."""
 
 
+class IdentitySettings(BaseModel):
+    """Identities that are saved in the farm."""
+
+    model_config = ConfigDict(frozen=True)
+
+    max_bytes: Annotated[int, Field(ge=1_024, le=268_435_456)] = 16 * 1024 * 1024
+    """The largest state: cookies, local storage and databases together."""
+
+
 class CommandSettings(BaseModel):
     """The evidence of commands that is retained, of each namespace."""
 
@@ -163,6 +172,14 @@ class Settings(BaseSettings):
     agent_token: SecretStr | None = None
     """The same as a value; a file is safer."""
 
+    identity_key_file: Path | None = None
+    """A file with the keys that saved identities and proxies' credentials are sealed with, one a
+    line: 32 bytes in the base64 of URLs. The first one seals, each opens. By default
+    `identity.key` in the data directory, made at the first start."""
+
+    identity_key: SecretStr | None = None
+    """The same as a value, separated by commas; a file is safer."""
+
     log_json: bool | None = None
     """Log JSON lines; by default unless a terminal is looking."""
 
@@ -183,6 +200,9 @@ class Settings(BaseSettings):
 
     jobs: JobSettings = JobSettings()
     """How jobs are run."""
+
+    identities: IdentitySettings = IdentitySettings()
+    """Identities that are saved in the farm."""
 
     commands: CommandSettings = CommandSettings()
     """The evidence of commands."""

@@ -298,7 +298,11 @@ class ChromiumBrowser:
         return None
 
     async def _bounded(self, life: Life, work: Awaitable[object]) -> None:
-        if not await within(_OPEN_S, work):
+        try:
+            opened = await within(_OPEN_S, work)
+        except PlaywrightError as error:
+            raise BrowserUnavailable(f"the browser opens no window: {error}") from error
+        if not opened:
             life.lose("the browser opens no window")
             raise BrowserUnavailable("the browser opens no window")
 

@@ -23,6 +23,12 @@ from farm.protocol.resources import ArtifactStored
 from farm.stores.records import Artifact, Attempt
 
 TOKEN_HEADER = "X-Tabfarm-Token"  # noqa: S105 - a header's name
+TOKEN_PARAMETER = Parameter(
+    name=TOKEN_HEADER,
+    where="header",
+    required=True,
+    description="The fencing token of the assignment: <store epoch>.<counter>.",
+)
 RECORDING_HEADER = "X-Tabfarm-Recording"
 _TOKEN = re.compile(r"(\d{1,18})\.(\d{1,18})", re.ASCII)
 _CHUNK = 64 * 1024
@@ -31,8 +37,8 @@ _CHUNK = 64 * 1024
 async def put_artifact(request: web.Request) -> web.Response:
     """Keep a file of an attempt that runs on an agent of this token, under its lease (P8)."""
     deps = deps_of(request)
-    token = _token(request)
-    attempt = await _own_attempt(request, deps)
+    token = token_of(request)
+    attempt = await attempt_of(request, deps)
     if attempt.token != token or attempt.state is not AttemptState.RUNNING:
         raise StaleAssignmentError("the attempt has ended")
     if (request.content_length or 0) > deps.max_artifact_bytes:
@@ -76,7 +82,7 @@ async def _require_room(request: web.Request, deps: Deps) -> None:
         )
 
 
-async def _own_attempt(request: web.Request, deps: Deps) -> Attempt:
+async def attempt_of(request: web.Request, deps: Deps) -> Attempt:
     """Return the attempt; whether another's exists is not told."""
     refused = ForbiddenError("this is no attempt of an agent that this token is connected as")
     try:
@@ -99,7 +105,8 @@ async def _keep(request: web.Request, deps: Deps, attempt: Attempt) -> tuple[str
         return await file.commit()
 
 
-def _token(request: web.Request) -> Token:
+def token_of(request: web.Request) -> Token:
+    """Return the fencing token in the header. Raises InvalidInputError."""
     match = _TOKEN.fullmatch(request.headers.get(TOKEN_HEADER, ""))
     if match is None:
         raise InvalidInputError(
@@ -127,12 +134,7 @@ ROUTES = (
         summary="Hand in a file of a running attempt",
         access=Access.AGENT,
         parameters=(
-            Parameter(
-                name=TOKEN_HEADER,
-                where="header",
-                required=True,
-                description="The fencing token of the assignment: <store epoch>.<counter>.",
-            ),
+            TOKEN_PARAMETER,
             Parameter(
                 name=RECORDING_HEADER,
                 where="header",

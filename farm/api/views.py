@@ -249,6 +249,7 @@ def agent_view(client: Client, snapshot: Snapshot) -> AgentView:
         ),
         used_slots=client.used_slots(),
         windows=len(client.windows),
+        prepared=sum(window.prepared for window in client.windows.values()),
         contexts=len(client.contexts),
         seen_at=moment(client.seen_at),
     )
@@ -280,6 +281,7 @@ def window_view(client: Client, window: Window) -> WindowView:
         identity=window.identity,
         owner=window.owner.value,
         bounds=None if window.bounds is None else BoundsView(**asdict(window.bounds)),
+        prepared=window.prepared,
         contexts=tuple(
             context.context_id
             for context in client.contexts.values()

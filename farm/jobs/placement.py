@@ -3,11 +3,13 @@
 from farm.core.model import ClientType, Namespace, Request, TaskId
 from farm.core.placement import identity_in
 from farm.jobs.files import JobSpec, browser_options, identity, requirements
-from farm.manager.terms import profile_of
+from farm.protocol.plan import BrowserOptions, profile_of
 
 
-def request_for(job_id: str, namespace: Namespace, spec: JobSpec) -> Request:
-    """Turn a job into a request for a context.
+def request_for(
+    job_id: str, namespace: Namespace, spec: JobSpec, options: BrowserOptions | None = None
+) -> Request:
+    """Turn a job into a request for a context, in a window of these options, or of its own.
 
     An identity belongs to its namespace: the same name elsewhere is another one (P16).
     """
@@ -18,6 +20,6 @@ def request_for(job_id: str, namespace: Namespace, spec: JobSpec) -> Request:
         client_type=ClientType(spec.requires.client_type or ClientType.BROWSER),
         requirements=requirements(spec),
         identity=None if name is None else identity_in(namespace, name),
-        profile=profile_of(browser_options(spec)),
+        profile=profile_of(browser_options(spec) if options is None else options),
         auto_provision=True,
     )

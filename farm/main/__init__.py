@@ -22,12 +22,14 @@ from farm.api.serving import ApiRunner
 from farm.api.verify import verify_route
 from farm.config import Settings
 from farm.core.model import ClientId, Namespace
-from farm.errors import ConflictError, StoreUnavailableError
+from farm.errors import ConflictError, InvalidInputError, StoreUnavailableError
 from farm.jobs.attempts import AttemptRules, AttemptRunner
 from farm.jobs.dispatcher import GoneRule, JobDispatcher
 from farm.jobs.feed import JobFeed
+from farm.jobs.identities import IdentityBook
 from farm.jobs.ids import random_id
 from farm.jobs.interventions import Interventions
+from farm.jobs.leasing import Leases
 from farm.jobs.live import LiveAttempts
 from farm.jobs.recorder import Recorder
 from farm.jobs.service import JobService
@@ -41,7 +43,8 @@ from farm.manager.probe import AgentProbe
 from farm.protocol.messages import Drain
 from farm.protocol.plan import Egress
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqlLedger
+from farm.stores.keyring import Keyring, new_key
+from farm.stores.ledger import SqlIdentities, SqlLedger
 from farm.telemetry import configure_logging
 from farm.verify import VERIFY, Verifier
 from farm.verify.stage import Farm
@@ -119,7 +122,8 @@ async def coordinator(settings: Settings) -> AsyncIterator[Coordinator]:
 
     Raises:
         ConflictError: If another farm uses the data directory or the ledger, or Redis may forget.
-        InvalidInputError: If a Redis or PostgreSQL is set and its client is not installed.
+        InvalidInputError: If a Redis or PostgreSQL is set and its client is not installed, or a key
+            of saved identities is none.
         StoreUnavailableError: If one of them does not answer.
         OSError: If the address can't be listened on.
     """
@@ -131,7 +135,7 @@ async def coordinator(settings: Settings) -> AsyncIterator[Coordinator]:
         try:
             async with (
                 stores_of(settings, store_epoch) as stores,
-                _running(settings, ledger, stores) as farm,
+                _running(settings, ledger, SqlIdentities(ledger.database), stores) as farm,
             ):
                 log.info("farm.started", url=farm.url, store_epoch=store_epoch)
                 yield farm
@@ -141,11 +145,15 @@ async def coordinator(settings: Settings) -> AsyncIterator[Coordinator]:
 
 @contextlib.asynccontextmanager
 async def _running(
-    settings: Settings, ledger: SqlLedger, stores: Stores
+    settings: Settings, ledger: SqlLedger, saved: SqlIdentities, stores: Stores
 ) -> AsyncIterator[Coordinator]:
     clock, registry, name = stores.clock, stores.registry, stores.coordinator
     app_node = AppNode(commands=stores.commands, relay=stores.relay, clock=clock)
     feed, live = JobFeed(), LiveAttempts()
+    identities = IdentityBook(
+        saved, _keyring(settings), clock, max_bytes=settings.identities.max_bytes
+    )
+    await identities.reseal()
     tokens = TokenBook(ledger, clock)
     manager = WorkerContextManager(
         context_registry=registry,
@@ -158,7 +166,9 @@ async def _running(
         provision_timeout_s=settings.jobs.provision_timeout_s,
     )
     readiness = Readiness(
-        AgentProbe(registry, app_node, clock, not_of=(VERIFY,), coordinator=name), clock
+        AgentProbe(registry, app_node, clock, not_of=(VERIFY,), coordinator=name),
+        clock,
+        store=ledger.check,
     )
     gone_after_s = settings.link.window_s * settings.link.gone_after_windows
     runner = AttemptRunner(
@@ -184,6 +194,7 @@ async def _running(
         manager=manager,
         runner=runner,
         live=live,
+        leases=Leases(saved),
         feed=feed,
         clock=clock,
         gone=GoneRule(after_s=gone_after_s),
@@ -217,7 +228,7 @@ async def _running(
             coordinator=name or "farm",
         ),
     )
-    jobs = JobService(ledger, dispatcher, feed, clock, interventions)
+    jobs = JobService(ledger, identities, dispatcher, feed, clock, interventions)
     verifier = Verifier(
         Farm(
             registry=registry,
@@ -240,6 +251,7 @@ async def _running(
             registry=registry,
             app_node=app_node,
             jobs=jobs,
+            identities=identities,
             dispatcher=dispatcher,
             feed=feed,
             tokens=tokens,
@@ -372,6 +384,25 @@ async def _admin_token(data_dir: Path, tokens: TokenBook) -> tuple[str, bool]:
     _, secret = await tokens.add(scope="admin", namespace=DEFAULT_NAMESPACE, name="admin")
     _write_private(path, secret + "\n")
     return secret, True
+
+
+def _keyring(settings: Settings) -> Keyring:
+    """Read the keys of saved identities, or make the first one.
+
+    Raises:
+        InvalidInputError: If what is set is no key.
+    """
+    path = settings.identity_key_file or settings.data_dir / "identity.key"
+    if settings.identity_key is not None and settings.identity_key_file is None:
+        where, text = "FARM_IDENTITY_KEY", settings.identity_key.get_secret_value()
+    else:
+        if settings.identity_key_file is None and not path.exists():
+            _write_private(path, new_key() + "\n")
+        where, text = str(path), path.read_text()
+    try:
+        return Keyring.of(text)
+    except ValueError as error:
+        raise InvalidInputError(f"{where}: {error}") from None
 
 
 async def _preset_agent_token(settings: Settings, tokens: TokenBook) -> None:

@@ -1,6 +1,7 @@
 """A job as an agent runs it: every key checked, every default filled in."""
 
 from functools import cache
+from hashlib import blake2b
 from typing import Any, Literal
 from zoneinfo import available_timezones
 
@@ -98,6 +99,17 @@ class BrowserOptions(Strict):
         return None if not named else tuple(sorted(set(named)))
 
 
+PLAIN = BrowserOptions()
+"""The options of who asks for none."""
+
+
+def profile_of(options: BrowserOptions) -> str:
+    """Name a set of options; the plain ones have the empty name."""
+    if options == PLAIN:
+        return ""
+    return blake2b(options.model_dump_json().encode(), digest_size=8).hexdigest()
+
+
 class Timeouts(Strict):
     """The clocks of one attempt, in milliseconds."""
 
@@ -113,6 +125,20 @@ class Egress(BaseModel):
 
     allow: tuple[str, ...] = ()
     """`host`, `host:port` or `network/prefix` of private and loopback destinations."""
+
+
+class Borrows(BaseModel):
+    """What an attempt has of the farm that its plan does not say, for it is secret.
+
+    The agent asks for it by HTTP under the attempt's token: `farm.protocol.identities.Lent`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    identity: str | None = None
+    """The saved identity, for people; None where it is only a proxy."""
+    save: Literal["on_success", "always", "never"] = "never"
+    """When what the window holds at the end is given back."""
 
 
 class Plan(BaseModel):
@@ -132,5 +158,6 @@ class Plan(BaseModel):
     reuse: bool = False
     """The tab stays as it is after success, for the next job of the same identity."""
     egress: Egress = Egress()
+    borrows: Borrows | None = None
     record: Recording | None = None
     """What to record of it; None is nothing."""

@@ -286,6 +286,8 @@ class AgentView(Resource):
     capacity: CapacityView
     used_slots: int
     windows: int
+    prepared: int = 0
+    """How many of the windows were opened before anybody asked, and wait to be lent."""
     contexts: int
     seen_at: AwareDatetime
 
@@ -353,6 +355,8 @@ class WindowView(Resource):
     """`worker`, or `user` for one that a person has opened."""
     bounds: BoundsView | None = None
     """Where it is known: in browsers with windows."""
+    prepared: bool = False
+    """Opened before anybody asked, and not lent yet."""
     contexts: tuple[str, ...]
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from farm.core.control import Control
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
+from farm.stores.identity_records import NewBorrowing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,7 @@ class NewJob:
     match_key: str
     """Jobs with one match key ask for the same kind of worker."""
     max_attempts: int
+    borrowing: NewBorrowing | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

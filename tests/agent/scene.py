@@ -12,6 +12,7 @@ HELLO = wire.Hello(
     capacity=wire.Capacity(max_concurrency=2),
     capabilities=("pause", "resume", "takeover", "hand_back"),
 )
+CAPACITY = wire.Capacity(max_concurrency=2)
 WINDOW_S = 10.0
 
 
@@ -34,10 +35,23 @@ def note(text: str = "n") -> wire.Notice:
 class Scene:
     """Drives a machine; `said` is what it sent since it was last asked."""
 
-    def __init__(self, *, identity_idle_s: float = 300.0, look_s: float | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        identity_idle_s: float = 300.0,
+        look_s: float | None = None,
+        prepared: int = 0,
+        capacity: wire.Capacity = CAPACITY,
+    ) -> None:
         self._epochs = 0
+        self._capacity = capacity
         self.machine = Machine(
-            Profile(hello=HELLO, identity_idle_s=identity_idle_s, look_s=look_s),
+            Profile(
+                hello=HELLO,
+                identity_idle_s=identity_idle_s,
+                look_s=look_s,
+                prepared_windows=prepared,
+            ),
             new_epoch=self._epoch,
         )
         self.now = 100.0
@@ -81,7 +95,7 @@ class Scene:
         self.hear(
             wire.Welcome(
                 epoch_number=number,
-                capacity=wire.Capacity(max_concurrency=2),
+                capacity=self._capacity,
                 heartbeat_interval_s=2.5,
                 window_s=WINDOW_S,
             )

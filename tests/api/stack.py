@@ -33,6 +33,7 @@ from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import SqliteDatabase, SqlLedger
 from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.stores.records import Attempt, Evidence, Expected, Finish, Item
+from tests.identities import identity_book
 
 DEFAULT = Namespace("default")
 AGENT = ClientId("agent-1")
@@ -203,7 +204,8 @@ async def running(
     directory: Path, *, min_free_bytes: int = 0, recordings_max_bytes: int = 2**40
 ) -> AsyncIterator[Stack]:
     """Serve the API on a free loopback port."""
-    ledger = SqlLedger(SqliteDatabase(directory / "farm.db"))
+    database = SqliteDatabase(directory / "farm.db")
+    ledger = SqlLedger(database)
     store_epoch = await ledger.open()
     try:
         registry = MemoryRegistry(store_epoch=store_epoch, presence_window_s=10.0)
@@ -217,7 +219,8 @@ async def running(
         record, agent = await tokens.add(scope="agent", namespace=DEFAULT, name="agent")
         owners[AGENT] = record.token_id
         interventions = Interventions(LiveAttempts(), node, random_id)
-        jobs = JobService(ledger, dispatcher, feed, system_clock, interventions)
+        identities = identity_book(database, system_clock)
+        jobs = JobService(ledger, identities, dispatcher, feed, system_clock, interventions)
         app = build_app(
             deps=Deps(
                 ledger=ledger,
@@ -227,6 +230,7 @@ async def running(
                 registry=registry,
                 app_node=node,
                 jobs=jobs,
+                identities=identities,
                 dispatcher=dispatcher,
                 feed=feed,
                 tokens=tokens,

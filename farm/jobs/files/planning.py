@@ -2,14 +2,14 @@
 
 import hashlib
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from farm.core.eligibility import canonical
 from farm.core.model import Namespace
 from farm.jobs.files.spec import JobSpec
-from farm.protocol.plan import BrowserOptions, Egress, Plan
+from farm.protocol.plan import Borrows, BrowserOptions, Egress, Plan
 from farm.protocol.recordings import RECORDS, RECORDS_VIDEO, Recording, RecordingKind
 from farm.protocol.steps import Goto
 
@@ -37,14 +37,29 @@ def to_plan(
         effects=spec.effects,
         reuse=spec.browser.context == "reuse",
         egress=egress,
+        borrows=_borrows(spec),
         record=_recording(spec, recording_max_bytes),
     )
 
 
-def browser_options(spec: JobSpec) -> BrowserOptions:
-    """Return what the job's window is to be opened with."""
-    asked = spec.browser
-    return BrowserOptions(**{name: getattr(asked, name) for name in BrowserOptions.model_fields})
+def _borrows(spec: JobSpec) -> Borrows | None:
+    if spec.identity is not None:
+        return Borrows(identity=spec.identity.name, save=spec.identity.saves)
+    return None if spec.proxy is None else Borrows()
+
+
+def browser_options(spec: JobSpec, saved: Mapping[str, Any] | None = None) -> BrowserOptions:
+    """Return what the job's window is to be opened with.
+
+    Args:
+        spec: The job. What it says goes before what its identity says.
+        saved: The options of its saved identity, in JSON terms.
+
+    Raises:
+        ValidationError: If the two don't go together.
+    """
+    asked = spec.browser.model_dump(mode="json", exclude={"context"}, exclude_none=True)
+    return BrowserOptions.model_validate({**(saved or {}), **asked})
 
 
 def identity(spec: JobSpec) -> str | None:
@@ -83,7 +98,10 @@ def _recording(spec: JobSpec, max_bytes: int) -> Recording | None:
 def match_key(spec: JobSpec, namespace: Namespace) -> str:
     """Return a key that is equal for jobs that ask for the same kind of worker."""
     requires = spec.requires.model_dump(mode="json") | {"metadata": requirements(spec)}
-    return _digest([namespace, requires, identity(spec)])[:32]
+    kind: list[object] = [namespace, requires, identity(spec)]
+    if (use := spec.identity) is not None and use.mode != "clone":
+        kind.append([use.name, use.mode])  # who waits for one identity waits for the same
+    return _digest(kind)[:32]
 
 
 def canonical_hash(spec: JobSpec) -> str:

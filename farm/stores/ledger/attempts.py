@@ -10,7 +10,7 @@ from farm.core.control import Control, in_queue
 from farm.core.job_states import AT_REST, TERMINAL, AttemptState, JobEvent, JobState, step
 from farm.core.model import ClientId, ContextId, Instant, Token
 from farm.errors import NotFoundError
-from farm.stores.ledger import history, recordings, schema
+from farm.stores.ledger import history, identities, recordings, schema
 from farm.stores.ledger.rows import AnyRow, to_attempt, to_job, to_json_or_none
 from farm.stores.records import Attempt, Expected, Finish, Job
 
@@ -23,6 +23,7 @@ _START = (
         _jobs.c.state == JobState.QUEUED.value,
         _jobs.c.cancel_requested.is_(False),
         _jobs.c.control == Control.AUTOMATION.value,
+        identities.is_free(_jobs.c.number),
     )
     .values(
         state=step(JobState.QUEUED, JobEvent.START).value,
@@ -113,7 +114,8 @@ class Start:
 
 
 def start(connection: Connection, wanted: Start, now: Instant) -> Attempt | None:
-    """Take a queued job for an attempt; None if another was first."""
+    """Take a queued job for an attempt; None if another was first, or has its identity."""
+    identities.lock(connection, wanted.job_id)
     job = connection.execute(_START, {"b_job_id": wanted.job_id, "now": now}).one_or_none()
     if job is None:
         return None

@@ -11,6 +11,7 @@ from farm.core.control import Control
 from farm.core.job_states import TERMINAL, IllegalTransitionError, JobEvent, JobState, step
 from farm.core.model import Instant, Namespace
 from farm.errors import ConflictError, NotFoundError
+from farm.stores.identity_records import NewBorrowing
 from farm.stores.ledger import history, schema
 from farm.stores.ledger.rows import AnyRow, to_job, to_json
 from farm.stores.records import Controlled, Due, Job, NewJob
@@ -25,6 +26,7 @@ _BY_ID = select(_jobs).where(
 )
 _LOCKED = _BY_ID.with_for_update()
 _INSERT = insert(_jobs).returning(_jobs.c.number)
+_BORROW = insert(schema.borrowings)
 _MOVE = (
     update(_jobs)
     .where(_jobs.c.number == bindparam("b_number"))
@@ -83,6 +85,8 @@ def accept(connection: Connection, new: NewJob, now: Instant) -> tuple[Job, bool
         if (row := _under_its_key(connection, new)) is None:
             raise
         return _same(row, new), True
+    if new.borrowing is not None:
+        connection.execute(_BORROW, _to_borrowing(number, new, new.borrowing))
     line = ("job_accepted", {"name": new.name}, now)
     history.append(connection, number, 0, [line], attempt_id=None)
     return job, False
@@ -93,6 +97,16 @@ def _under_its_key(connection: Connection, new: NewJob) -> AnyRow | None:
         return None
     key = {"namespace": new.namespace, "key": new.idempotency_key}
     return connection.execute(_BY_KEY, key).one_or_none()
+
+
+def _to_borrowing(number: int, new: NewJob, borrowing: NewBorrowing) -> dict[str, object]:
+    return {
+        "job": number,
+        "namespace": new.namespace,
+        "name": borrowing.identity,
+        "mode": borrowing.mode.value,
+        "secret": borrowing.secret,
+    }
 
 
 def _to_row(job: Job, body_hash: str) -> dict[str, object]:

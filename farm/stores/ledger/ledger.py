@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, literal, select, update
 
 from farm.core.control import Control
 from farm.core.job_states import JobState
@@ -40,6 +40,7 @@ from farm.stores.records import (
 T = TypeVar("T")
 
 _ITEMS_AT_ONCE = 500
+_NOTHING = select(literal(1))
 _COUNT_START = (
     update(schema.meta)
     .where(schema.meta.c.name == "store_epoch")
@@ -77,6 +78,11 @@ class SqlLedger:
     def __init__(self, database: Database) -> None:
         self._db = database
 
+    @property
+    def database(self) -> Database:
+        """What other faces of the same data work with, for as long as this is open."""
+        return self._db
+
     async def open(self) -> int:
         """Open the database, count this start and return its number."""
         await self._db.open()
@@ -89,6 +95,10 @@ class SqlLedger:
     async def close(self) -> None:
         """Close the database."""
         await self._db.close()
+
+    async def check(self) -> None:
+        """Return if the database answers."""
+        await self._db.read(lambda db: db.execute(_NOTHING))
 
     async def accept(self, job: NewJob, *, now: Instant) -> tuple[Job, bool]:
         """Add a job once per idempotency key."""

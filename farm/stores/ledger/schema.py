@@ -9,6 +9,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     Table,
     Text,
@@ -175,4 +176,37 @@ tokens = Table(
     Column("name", Text, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("revoked_at", Double),
+)
+
+borrowings = Table(
+    "borrowings",
+    metadata,
+    Column("job", Key, ForeignKey("jobs.number"), primary_key=True, autoincrement=False),
+    Column("namespace", Text, nullable=False),
+    Column("name", Text),
+    Column("mode", Text, nullable=False),
+    Column("secret", LargeBinary),
+    Index(None, "namespace", "name"),
+)
+"""What jobs have of the farm: a saved identity, the secret of a proxy of their own, or both."""
+
+identities = Table(
+    "identities",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("namespace", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("updated_at", Double, nullable=False),
+    Column("cookies", Integer),
+    Column("origins", Integer),
+    Column("state_bytes", BigInteger),
+    Column("saved_at", Double),
+    Column("saved_by", Text),
+    Column("options", Text, nullable=False),
+    Column("proxy", Text),
+    Column("secret", LargeBinary),
+    Column("state", LargeBinary),
+    UniqueConstraint("namespace", "name"),
 )

@@ -39,6 +39,10 @@ class Ledger(Protocol):
         """Let go of the database."""
         ...
 
+    async def check(self) -> None:
+        """Return if it answers. Raises StoreUnavailableError."""
+        ...
+
     async def accept(self, job: NewJob, *, now: Instant) -> tuple[Job, bool]:
         """Add a job, or return the one with the same idempotency key and body: (job, duplicate).
 
@@ -89,9 +93,11 @@ class Ledger(Protocol):
         recordings: Sequence[Expected] = (),
         now: Instant,
     ) -> Attempt | None:
-        """Move a queued job to running with a new attempt; None if it is queued no more.
+        """Move a queued job to running with a new attempt.
 
-        The recordings it is to hand in are artifacts from here on, pending.
+        None if it is queued no more, or another attempt has the identity it names (see
+        `farm.stores.ports.identities`). The recordings it is to hand in are artifacts from here
+        on, pending.
         """
         ...
 
