@@ -79,6 +79,10 @@ class Settings(BaseSettings):
     browser: str | None = None
     """The browser to use, a path or a name on PATH; by default one is found."""
 
+    ffmpeg: str | None = None
+    """The ffmpeg that makes videos, a path or a name on PATH; by default the one on PATH, else
+    Playwright's. Without one the agent takes no job that records video."""
+
     sandbox: bool | None = None
     """Demand (1) or refuse (0) Chromium's sandbox; by default it is used where it works."""
 

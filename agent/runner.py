@@ -12,6 +12,8 @@ from agent.machine.control import OutOfPlaceError
 from agent.ports import (
     Browser,
     BrowserUnavailable,
+    ChannelClosed,
+    Channels,
     Link,
     StaleAssignment,
     Uploads,
@@ -119,6 +121,7 @@ class Runner:
         browser: Browser,
         link: Link,
         uploads: Uploads,
+        channels: Channels,
         monotonic: Callable[[], float],
         wall_clock: Callable[[], float],
     ) -> None:
@@ -126,10 +129,12 @@ class Runner:
         self._browser = browser
         self._link = link
         self._uploads = uploads
+        self._channels = channels
         self._monotonic = monotonic
         self._wall_clock = wall_clock
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._runs: dict[str, tuple[RunEvidence, asyncio.Task[ev.Outcome]]] = {}
+        self._open_channels: set[asyncio.Task[None]] = set()
 
     def post(self, event: Event) -> None:
         """Hand in an event from outside."""
@@ -148,7 +153,8 @@ class Runner:
                     group.create_task(self._tick(), name="tick"),
                 ]
                 done = await self._serve(group)
-                for task in [*helpers, *(task for _, task in self._runs.values())]:
+                runs = (task for _, task in self._runs.values())
+                for task in [*helpers, *runs, *self._open_channels]:
                     task.cancel()
                 return done
         finally:
@@ -180,6 +186,12 @@ class Runner:
                 self._start_run(instruction, group)
             case ev.CancelRun() | ev.Settled() | ev.Disown():
                 self._tell_run(instruction)
+            case ev.OpenChannel(asked):
+                task = group.create_task(
+                    self._serve_channel(asked), name=f"live {asked.context_id}"
+                )
+                self._open_channels.add(task)
+                task.add_done_callback(self._open_channels.discard)
             case _:
                 group.create_task(self._work(instruction), name=repr(instruction)[:80])
 
@@ -194,6 +206,13 @@ class Runner:
                 evidence.stored(seq)
             case ev.Disown():
                 evidence.disown()
+
+    async def _serve_channel(self, asked: wire.OpenChannel) -> None:
+        try:
+            async with self._channels.dial(asked.channel_id) as channel:
+                await self._browser.watch(asked.context_id, channel)
+        except ChannelClosed as error:
+            log.warning("channel.failed", kind=asked.kind, reason=str(error))
 
     def _start_run(self, start: ev.StartRun, group: asyncio.TaskGroup) -> None:
         evidence = RunEvidence(

@@ -337,6 +337,13 @@ class RunProbe:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenChannel:
+    """Dial a data channel, and serve it until it ends; nothing answers."""
+
+    asked: wire.OpenChannel
+
+
+@dataclass(frozen=True, slots=True)
 class ShowDraining:
     """Show people that nothing new will be taken."""
 
@@ -371,6 +378,7 @@ Instruction = (
     | Settled
     | Disown
     | RunProbe
+    | OpenChannel
     | ShowDraining
     | Send
     | Exit

@@ -17,6 +17,8 @@ from farm.protocol.plan import BrowserOptions
 
 _RESTARTS = 3
 """So many times in a row the browser may fail to start before the agent gives up."""
+CHANNELS = frozenset({"live"})
+"""The kinds of data channel there are."""
 _CONFIRM_S = 3.0
 """How long a stopping agent waits for its last results to be stored."""
 
@@ -227,7 +229,7 @@ class Machine:
             case wire.Drain(deadline_s=deadline_s):
                 return self._stop(deadline_s, now)
             case wire.OpenChannel():
-                return [_no_channel(message, "not_understood", f"no channels of {message.kind!r}")]
+                return [self._open_channel(message)]
             case wire.Ping(nonce=nonce):
                 self._link.answered(nonce)
                 return [ev.Send(wire.Pong(nonce=nonce))]
@@ -304,6 +306,17 @@ class Machine:
             if refused is not None:
                 return [_refusal(command, refused)]
         return [ev.RunProbe(command.command_id)]
+
+    def _open_channel(self, asked: wire.OpenChannel) -> Instruction:
+        if asked.kind not in CHANNELS:
+            return _no_channel(asked, "not_understood", f"no channels of kind {asked.kind!r}")
+        if not self._link.reporting:
+            return _no_channel(asked, "unavailable", "the browser is starting")
+        if not self._link.is_of(asked.epoch_number):
+            return _no_channel(asked, "stale_epoch", "that life of the browser is over")
+        if not self._tabs.there(asked.context_id):
+            return _no_channel(asked, "unknown_context", f"there is no tab {asked.context_id}")
+        return ev.OpenChannel(asked)
 
     def _cancel(self, command_id: str, reason: str) -> list[Instruction]:
         if self._runs.get(command_id) is None:

@@ -71,6 +71,13 @@ class Tabs:
             token=tab.token,
         )
 
+    def there(self, context_id: str) -> bool:
+        """Tell whether a tab is open, with a page that can be looked at."""
+        tab = self._tabs.get(context_id)
+        if tab is None or tab.gone:
+            return False
+        return tab.state in (TabState.IDLE, TabState.BUSY)
+
     def _shown(self, tab: Tab) -> wire.ContextState:
         """Tell whether its window shows it, which says nothing of whether anything runs."""
         front = self._surroundings.front(tab.context_id)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -58,6 +59,7 @@ class AgentLinks:
         disconnects: Disconnects,
         interventions: Interventions,
         sharing: Sharing | None = None,
+        channel_refused: Callable[[ClientId, wire.ChannelRefused], None],
         clock: Clock,
         rules: LinkRules,
     ) -> None:
@@ -68,6 +70,7 @@ class AgentLinks:
         self.disconnects = disconnects
         self.interventions = interventions
         self.sharing = sharing
+        self.channel_refused = channel_refused
         self.clock = clock
         self.rules = rules
         self._owners: dict[ClientId, str] = {}
@@ -234,7 +237,9 @@ class AgentLink:
                 self._links.interventions.answered(client_id, message)
             case wire.Error():
                 log.warning("agent.error", client_id=client_id, detail=message.detail)
-            case wire.Heartbeat() | wire.Pong() | wire.Hello() | wire.ChannelRefused():
+            case wire.ChannelRefused():
+                self._links.channel_refused(client_id, message)
+            case wire.Heartbeat() | wire.Pong() | wire.Hello():
                 pass  # that it came is what counts
             case _:
                 assert_never(message)

@@ -17,6 +17,8 @@ class Access(StrEnum):
     OPEN = "open"
     ADMIN = "admin"
     AGENT = "agent"
+    LIVE = "live"
+    """Admins, and who has a link that opens just this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

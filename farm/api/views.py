@@ -5,6 +5,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from farm.api.live.places import live_id
 from farm.core import eligibility
 from farm.core.control import Control
 from farm.core.job_states import AT_REST, JobState
@@ -268,6 +269,7 @@ def worker_view(
         owner=context.owner.value,
         state=context.state.value,
         clean=context.clean,
+        live=None if assignment is None else live_id(client, context.context_id),
         opener=context.opener,
         assignment=assignment,
     )

@@ -324,9 +324,34 @@ class WorkerView(Resource):
     """`worker`, or `user` for what a person has opened outside all workers' windows."""
     state: str
     clean: bool
+    live: str | None = None
+    """What it is watched as, at `/v1/live/{live}`, while it is lent."""
     opener: str | None = None
     """The context whose task has opened it, and with which it goes."""
     assignment: AssignmentView | None = None
+
+
+class LiveLinkCreate(Strict):
+    """What is to be watched, and how."""
+
+    context: str | None = Field(default=None, max_length=512)
+    """The `live` of a worker; None is the wall of all."""
+    mode: Literal["view", "control"] = "view"
+    name: str = Field(default="viewer", pattern=r"^[\w .-]{1,40}$")
+    """What others call whoever comes by this link; it is completed, so that no two have one."""
+    lasts_s: float | None = Field(default=None, ge=1, allow_inf_nan=False)
+    """None is as the farm is set."""
+
+
+class LiveLinkCreated(Resource):
+    """A link, which is shown this once."""
+
+    path: str
+    """To be opened with a browser at the farm's address; secret until `expires_at`."""
+    context: str | None
+    mode: str
+    name: str
+    expires_at: AwareDatetime
 
 
 class WorkerList(Resource):

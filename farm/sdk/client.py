@@ -20,6 +20,7 @@ from farm.protocol.resources import (
     JobDetail,
     JobList,
     JobView,
+    LiveLinkCreated,
     PointView,
     ReadyView,
     Scope,
@@ -57,6 +58,11 @@ class FarmClient:
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+    @property
+    def url(self) -> str:
+        """The farm's address."""
+        return self._farm.url
 
     async def close(self) -> None:
         """Close the connections; the client may be used again afterwards."""
@@ -235,6 +241,22 @@ class FarmClient:
     async def windows(self) -> tuple[WindowView, ...]:
         """Return the browser windows."""
         return (await self._farm.call(WindowList, "GET", "/v1/windows")).items
+
+    async def live_link(
+        self,
+        context: str | None = None,
+        *,
+        mode: Literal["view", "control"] = "view",
+        name: str = "viewer",
+        lasts_s: float | None = None,
+    ) -> LiveLinkCreated:
+        """Make a link by which a browser watches a tab (the `live` of a worker), or all tabs.
+
+        Its `path` belongs behind the farm's address, and is secret while it opens anything.
+        """
+        wanted = {"context": context, "mode": mode, "name": name, "lasts_s": lasts_s}
+        body = json.dumps(wanted).encode()
+        return await self._farm.call(LiveLinkCreated, "POST", "/v1/live-links", data=body)
 
     async def command(self, command_id: str) -> EvidenceView:
         """Return what is known of one command that was sent to an agent."""

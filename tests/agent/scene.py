@@ -1,7 +1,10 @@
 """A machine, what it has been told and what it has said; checks that its reports are consistent."""
 
+from contextlib import AbstractAsyncContextManager
+
 from agent.machine import Event, Instruction, Machine, Profile
 from agent.machine import events as ev
+from agent.ports import Channel, ChannelClosed
 from farm.protocol import messages as wire
 from farm.protocol.plan import Plan
 
@@ -30,6 +33,13 @@ def begun(effect_id: str = "e") -> wire.EffectBegun:
 
 def note(text: str = "n") -> wire.Notice:
     return wire.Notice(code="c", detail=text)
+
+
+class NoChannels:
+    """Dials nothing."""
+
+    def dial(self, channel_id: str) -> AbstractAsyncContextManager[Channel]:
+        raise ChannelClosed("no channels here")
 
 
 class Scene:

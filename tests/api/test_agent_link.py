@@ -64,6 +64,7 @@ async def serving(
             disconnects=Disconnects(farm.manager, farm.clock, grace_s=grace_s),
             sharing=None if name is None else farm.sharing,
             clock=farm.clock,
+            channel_refused=lambda *_: None,
             rules=LinkRules(
                 heartbeat_interval_s=2.5,
                 window_s=WINDOW_S,

@@ -204,3 +204,12 @@ async def test_a_farm_that_stays_away_ends_the_watching(tmp_path: Path) -> None:
         with pytest.raises(FarmUnreachableError):
             await anext(watching)
     await farm.close()
+
+
+async def test_a_link_to_watch_every_tab_is_made(farm: FarmClient) -> None:
+    made = await farm.live_link(lasts_s=60, name="anna")
+    assert made.path.startswith("/v1/live?link=lv1.")
+    assert (made.context, made.mode) == (None, "view")
+    assert made.name.startswith("anna-")
+    with pytest.raises(FarmApiError, match="404"):
+        await farm.live_link("T1@1@nobody", mode="control")

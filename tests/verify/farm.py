@@ -183,6 +183,7 @@ async def serving(
             interventions=interventions,
             disconnects=Disconnects(manager, clock, grace_s=None),
             clock=clock,
+            channel_refused=lambda *_: None,
             rules=LinkRules(heartbeat_interval_s=0.1, window_s=WINDOW_S, max_frame_bytes=1 << 20),
         )
         farm = Farm(
