@@ -53,6 +53,8 @@ class Place:
     task_id: str
     job_id: str | None = None
     job: str | None = None
+    command_id: str | None = None
+    """Of the attempt that runs in it."""
 
 
 class Places:
@@ -105,7 +107,7 @@ class Places:
 
     async def _place(self, client: Client, assignment: Assignment) -> Place:
         context = client.contexts[assignment.context_id]
-        job_id, job = await self._job(assignment)
+        job = await self._job(assignment)
         where = context.window_id
         return Place(
             context=live_id(client, assignment.context_id),
@@ -117,17 +119,17 @@ class Places:
             label=assignment.context_id if where is None else f"{where} · {assignment.context_id}",
             token=assignment.token,
             task_id=assignment.task_id,
-            job_id=job_id,
-            job=job,
+            **job,
         )
 
-    async def _job(self, assignment: Assignment) -> tuple[str | None, str | None]:
+    async def _job(self, assignment: Assignment) -> dict[str, str]:
+        """Return what a place says of the job in it, if one runs there."""
         held = (assignment.client_id, assignment.context_id, assignment.token)
         for attempt in await self._ledger.running_attempts():
             if (attempt.client_id, attempt.context_id, attempt.token) == held:
                 try:
                     job = await self._ledger.job(assignment.namespace, attempt.job_id)
                 except NotFoundError:
-                    return None, None
-                return job.job_id, job.name
-        return None, None
+                    return {}
+                return {"job_id": job.job_id, "job": job.name, "command_id": attempt.command_id}
+        return {}
