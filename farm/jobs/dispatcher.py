@@ -421,22 +421,27 @@ class JobDispatcher:
             return  # lost meanwhile; what it says next is refused
         try:
             handle = await self._restore(job, attempt, alive=entry.epoch == epoch_name)
+            place = await self._place_of_agent(client_id)
         except StoreUnavailableError:
             self._orphans[entry.attempt_id] = attempt  # until the next hello
             raise
         spec = JobSpec.model_validate(job.spec)
         log.info("attempt.taken_up", job_id=job.job_id, attempt_id=attempt.attempt_id)
         self._group.create_task(
-            self._resume(job, attempt, spec, handle), name=f"job {job.job_id} again"
+            self._resume(job, attempt, spec, handle, place), name=f"job {job.job_id} again"
         )
         # The task must be watching before the agent's next frame is read.
         await asyncio.sleep(0)
 
     async def _resume(
-        self, job: Job, attempt: Attempt, spec: JobSpec, handle: ContextHandle | None
+        self,
+        job: Job,
+        attempt: Attempt,
+        spec: JobSpec,
+        handle: ContextHandle | None,
+        place: Place,
     ) -> None:
         try:
-            place = await self._place_of_agent(attempt.client_id)
             await self._runner.resume(job, attempt, spec, handle, place)
         finally:
             self.wake()
