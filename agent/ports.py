@@ -1,7 +1,7 @@
 """What the runner needs from the world, and what the steps need from the runner."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,19 +156,82 @@ class BrowserInfo:
     pid: int
 
 
+class Channel(Protocol):
+    """One data channel to the farm, open until either side ends it."""
+
+    async def send(self, message: str, payload: bytes | None = None) -> None:
+        """Send a JSON text, with or without bytes beside it; waits while nothing more is taken.
+
+        Raises:
+            ChannelClosed: If it is over.
+        """
+        ...
+
+    def receive(self) -> AsyncIterator[tuple[str | bytes, memoryview | None]]:
+        """Yield what the farm sends, not yet parsed; ends with the channel.
+
+        Raises:
+            ChannelClosed: If what comes can't be told apart.
+        """
+        ...
+
+
+class Channels(Protocol):
+    """Dials data channels."""
+
+    def dial(self, channel_id: str) -> AbstractAsyncContextManager[Channel]:
+        """Open a channel the farm has asked for, for as long as the block lasts.
+
+        Raises:
+            ChannelClosed: If the farm does not take it.
+        """
+        ...
+
+
+class ChannelClosed(Exception):  # noqa: N818 - every channel ends
+    """A data channel is over; the text says why."""
+
+
 BrowserEvent = TabGone | TabCrashed | WindowGone | Stirred | BrowserLost
 
 
-class Browser(Protocol):
-    """One browser life after another. `start` begins an epoch; `BrowserLost` or `kill` ends it."""
+class Host(Protocol):
+    """What plans run in, a browser or a host of flows, one life after another.
+
+    `start` begins an epoch; `BrowserLost` or `kill` ends it.
+    """
 
     async def start(self, tell: Callable[[BrowserEvent], None]) -> BrowserInfo:
-        """Launch the browser and test it by a page; events of this life go to `tell`.
+        """Begin a life, and test it by a page; its events go to `tell`.
 
         Raises:
-            BrowserUnavailable: If none can be found or started; says what was tried.
+            BrowserUnavailable: If that can't be; says what was tried.
         """
         ...
+
+    async def run(self, context_id: str, plan: Plan, evidence: Evidence) -> Outcome:
+        """Run a plan on a tab or flow, to the end or until cancelled.
+
+        Never raises for what a page does. If cancelled, the tab is closed before the cancellation
+        goes on. Whatever is not a success leaves the tab closed.
+        """
+        ...
+
+    async def drain(self) -> None:
+        """Show people that nothing new will be taken, headed only; never fails."""
+        ...
+
+    async def probe(self) -> None:
+        """Open a page of its own, read something of it and close it; raises if that can't be."""
+        ...
+
+    async def kill(self) -> None:
+        """End the life with everything that was started in it, now."""
+        ...
+
+
+class Browser(Host, Protocol):
+    """A host with windows and tabs, which have to be opened."""
 
     async def open_window(self, window_id: str, context_id: str, options: BrowserOptions) -> None:
         """Open a window of a new identity with one tab, under the names given."""
@@ -176,14 +239,6 @@ class Browser(Protocol):
 
     async def open_tab(self, window_id: str, context_id: str) -> None:
         """Open one more tab in a window."""
-        ...
-
-    async def run(self, context_id: str, plan: Plan, evidence: Evidence) -> Outcome:
-        """Run a plan on a tab, to the end or until cancelled.
-
-        Never raises for what a page does. If cancelled, the tab is closed before the cancellation
-        goes on. Whatever is not a success leaves the tab closed.
-        """
         ...
 
     async def intervene(self, context_id: str, wanted: Intervene) -> None:
@@ -210,16 +265,11 @@ class Browser(Protocol):
         """Close a window and all its tabs; escalates to `kill` within bounded time."""
         ...
 
-    async def drain(self) -> None:
-        """Show people that nothing new will be taken, headed only; never fails."""
-        ...
+    async def watch(self, context_id: str, channel: Channel) -> None:
+        """Show a tab on a channel, and do in it what people in control do, until either ends.
 
-    async def probe(self) -> None:
-        """Open a page of its own, evaluate something and close it; raises if that does not work."""
-        ...
-
-    async def kill(self) -> None:
-        """End the browser with everything it started, now."""
+        Never raises for what a page, the browser or the farm does.
+        """
         ...
 
 
@@ -277,11 +327,15 @@ __all__ = [
     "BrowserInfo",
     "BrowserLost",
     "BrowserUnavailable",
+    "Channel",
+    "ChannelClosed",
+    "Channels",
     "Control",
     "Denied",
     "Evidence",
     "Files",
     "Handed",
+    "Host",
     "Link",
     "LinkRefused",
     "Outcome",

@@ -12,6 +12,9 @@ from agent.machine.control import OutOfPlaceError
 from agent.ports import (
     Browser,
     BrowserUnavailable,
+    ChannelClosed,
+    Channels,
+    Host,
     Link,
     StaleAssignment,
     Uploads,
@@ -123,20 +126,46 @@ class Runner:
         self,
         machine: Machine,
         *,
-        browser: Browser,
+        browser: Browser | None = None,
+        flows: Host | None = None,
         link: Link,
         uploads: Uploads,
+        channels: Channels,
         monotonic: Callable[[], float],
         wall_clock: Callable[[], float],
     ) -> None:
+        """Take all that is needed.
+
+        Args:
+            machine: What decides.
+            browser: What plans run in, where that has windows to be opened.
+            flows: What they run in, where it has none; one of the two is given.
+            link: The connection to the farm.
+            uploads: Where files go.
+            channels: What the big and fast things travel on.
+            monotonic: A clock that never jumps.
+            wall_clock: The time of day.
+        """
         self._machine = machine
-        self._browser = browser
+        host = browser or flows
+        if host is None:
+            raise ValueError("plans need a browser, or a host of flows, to run in")
+        self._host = host
+        self._windowed = browser
         self._link = link
         self._uploads = uploads
+        self._channels = channels
         self._monotonic = monotonic
         self._wall_clock = wall_clock
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._runs: dict[str, tuple[RunEvidence, asyncio.Task[ev.Outcome]]] = {}
+        self._open_channels: set[asyncio.Task[None]] = set()
+
+    @property
+    def _browser(self) -> Browser:
+        """What has windows; the machine of a host of flows asks for none."""
+        assert self._windowed is not None  # noqa: S101
+        return self._windowed
 
     def post(self, event: Event) -> None:
         """Hand in an event from outside."""
@@ -155,12 +184,13 @@ class Runner:
                     group.create_task(self._tick(), name="tick"),
                 ]
                 done = await self._serve(group)
-                for task in [*helpers, *(task for _, task in self._runs.values())]:
+                runs = (task for _, task in self._runs.values())
+                for task in [*helpers, *runs, *self._open_channels]:
                     task.cancel()
                 return done
         finally:
             async with asyncio.timeout(_GOODBYE_S):
-                await self._browser.kill()
+                await self._host.kill()
 
     async def _serve(self, group: asyncio.TaskGroup) -> ev.Exit:
         instructions = self._machine.begin()
@@ -182,11 +212,17 @@ class Runner:
             case ev.Send(message):
                 await self._link.send(message)
             case ev.KillBrowser():
-                await self._browser.kill()
+                await self._host.kill()
             case ev.StartRun():
                 self._start_run(instruction, group)
             case ev.CancelRun() | ev.Settled() | ev.Disown():
                 self._tell_run(instruction)
+            case ev.OpenChannel(asked):
+                task = group.create_task(
+                    self._serve_channel(asked), name=f"live {asked.context_id}"
+                )
+                self._open_channels.add(task)
+                task.add_done_callback(self._open_channels.discard)
             case _:
                 group.create_task(self._work(instruction), name=repr(instruction)[:80])
 
@@ -202,6 +238,13 @@ class Runner:
             case ev.Disown():
                 evidence.disown()
 
+    async def _serve_channel(self, asked: wire.OpenChannel) -> None:
+        try:
+            async with self._channels.dial(asked.channel_id) as channel:
+                await self._browser.watch(asked.context_id, channel)
+        except ChannelClosed as error:
+            log.warning("channel.failed", kind=asked.kind, reason=str(error))
+
     def _start_run(self, start: ev.StartRun, group: asyncio.TaskGroup) -> None:
         evidence = RunEvidence(
             start, post=self.post, uploads=self._uploads, wall_clock=self._wall_clock
@@ -212,7 +255,7 @@ class Runner:
 
     async def _run(self, start: ev.StartRun, evidence: RunEvidence) -> ev.Outcome:
         evidence.begin()
-        return await self._browser.run(start.context_id, start.plan, evidence)
+        return await self._host.run(start.context_id, start.plan, evidence)
 
     def _run_done(self, start: ev.StartRun, task: asyncio.Task[ev.Outcome]) -> None:
         # Told by a callback, because a task that is cancelled before its first step runs no line.
@@ -251,13 +294,13 @@ class Runner:
             case ev.Intervene(context_id, wanted):
                 await self._intervene(context_id, wanted)
             case ev.ShowDraining():
-                await self._browser.drain()
+                await self._host.drain()
             case _:
                 raise AssertionError(instruction)
 
     async def _start_browser(self, epoch: str) -> None:
         try:
-            info = await self._browser.start(self.post)
+            info = await self._host.start(self.post)
         except BrowserUnavailable as error:
             self.post(ev.BrowserFailed(str(error)))
             return
@@ -293,7 +336,7 @@ class Runner:
 
     async def _probe(self, command_id: str) -> None:
         try:
-            await self._browser.probe()
+            await self._host.probe()
         except (BrowserUnavailable, RuntimeError, TimeoutError) as error:
             self.post(ev.Probed(command_id, str(error) or type(error).__name__))
             return

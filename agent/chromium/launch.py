@@ -15,6 +15,7 @@ from playwright.async_api import Error as PlaywrightError
 from agent.chromium import environment, features, processes
 from agent.chromium.discovery import Found, Kind
 from agent.chromium.driver import Driver
+from agent.chromium.recording.traces import TraceFiles
 from agent.chromium.shielding import to_the_end
 from agent.chromium.trial import browser_pid, explain
 from agent.ports import BrowserInfo, BrowserUnavailable
@@ -34,6 +35,8 @@ class Life:
         self._env = env
         self._slow_mo_ms = slow_mo_ms
         self._driver = Driver(env)
+        self.traces = TraceFiles(self._driver.workspace.path / "traces")
+        """Where the driver gathers what it traces."""
         self._browser: PlaywrightBrowser | None = None
         self._watches: list[processes.Watch] = []
         self._ended = False
@@ -52,8 +55,8 @@ class Life:
         return self._found.kind is Kind.SHELL
 
     @property
-    def folder(self) -> Path:
-        """Where its files lie; all of it is deleted at its end."""
+    def place(self) -> Path:
+        """A directory that the browser can read, deleted with it."""
         return self._driver.workspace.path
 
     @property
@@ -99,6 +102,7 @@ class Life:
                 handle_sigterm=False,
                 handle_sighup=False,
                 slow_mo=self._slow_mo_ms or None,
+                traces_dir=self.traces.folder,
                 timeout=_LAUNCH_TIMEOUT_MS,
             ),
             hurry=self._driver.kill,

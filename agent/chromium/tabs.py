@@ -53,8 +53,12 @@ class Tab:
         """Of the attempt that runs on it; None while none does."""
         self.files: AttemptFiles | None = None
         """Of the same attempt."""
+        self.task_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when another attempt begins: who watched the last may have no right to this one."""
         self.extras: dict[Page, bool] = {}
         """Pages its attempt has opened, and whether they have crashed."""
+        self.company: Callable[[], None] | None = None
+        """Hears that another attempt begins in the window, while one is recorded on this tab."""
 
     @classmethod
     async def open(
@@ -74,6 +78,11 @@ class Tab:
         if overlay is not None:
             await overlay.cover(session)
         return cls(context_id, page, session, overlay, control)
+
+    def begin_task(self) -> None:
+        """Another attempt begins, maybe for others."""
+        before, self.task_over = self.task_over, asyncio.get_running_loop().create_future()
+        before.set_result(None)
 
     def end(self, how: End) -> None:
         """Say how the tab ended; the first to say so is right."""

@@ -119,8 +119,15 @@ class Window:
             ValueError: If an entry of `egress` means nothing.
         """
         Policy.of(egress)
+        for tab in self.tabs.values():
+            if tab.company is not None:
+                tab.company()
         self._running[context_id] = egress
         self._apply_egress()
+
+    def alone(self) -> bool:
+        """Tell whether no more than one attempt runs in it."""
+        return len(self._running) <= 1
 
     def finish(self, context_id: str) -> None:
         """The attempt is over; what it left running keeps its ways until the next one."""

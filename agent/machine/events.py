@@ -290,11 +290,12 @@ class CloseWindow:
 
 @dataclass(frozen=True, slots=True)
 class StartRun:
-    """Run a plan on a tab; answer with `RunEnded`."""
+    """Run a plan on a tab or flow; answer with `RunEnded`."""
 
     command_id: str
     context_id: str
-    window_id: str
+    window_id: str | None
+    """None is a flow, which has none."""
     token: wire.Token
     plan: Plan
 
@@ -337,6 +338,13 @@ class RunProbe:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenChannel:
+    """Dial a data channel, and serve it until it ends; nothing answers."""
+
+    asked: wire.OpenChannel
+
+
+@dataclass(frozen=True, slots=True)
 class ShowDraining:
     """Show people that nothing new will be taken."""
 
@@ -371,6 +379,7 @@ Instruction = (
     | Settled
     | Disown
     | RunProbe
+    | OpenChannel
     | ShowDraining
     | Send
     | Exit

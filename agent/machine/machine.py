@@ -17,6 +17,8 @@ from farm.protocol.plan import BrowserOptions
 
 _RESTARTS = 3
 """So many times in a row the browser may fail to start before the agent gives up."""
+CHANNELS = frozenset({"live"})
+"""The kinds of data channel there are."""
 _CONFIRM_S = 3.0
 """How long a stopping agent waits for its last results to be stored."""
 
@@ -42,6 +44,8 @@ class Machine:
     def __init__(self, profile: Profile, *, new_epoch: Callable[[], str]) -> None:
         self._new_epoch = new_epoch
         self._link = LinkState(profile.hello)
+        self._flows_only = profile.hello.client_type == "console"
+        self._most_flows = profile.hello.capacity.max_flows
         self._tabs = Tabs(identity_idle_s=profile.identity_idle_s)
         self._runs = Runs()
         self._can = frozenset(profile.hello.capabilities)
@@ -176,7 +180,9 @@ class Machine:
         report: list[Instruction] = []
         if self._link.reporting:
             report.append(ev.Send(self._link.report(self._tabs, draining=self.draining)))
-        value = {"window_id": tab.window_id, "context_id": tab.context_id}
+        value = {"context_id": tab.context_id}
+        if (window_id := self._tabs.window_of(tab.context_id)) is not None:
+            value["window_id"] = window_id
         return [*report, _done(command_id, value)]
 
     def _prepare_failed(self, context_id: str, detail: str, now: float) -> list[Instruction]:
@@ -227,7 +233,7 @@ class Machine:
             case wire.Drain(deadline_s=deadline_s):
                 return self._stop(deadline_s, now)
             case wire.OpenChannel():
-                return [_no_channel(message, "not_understood", f"no channels of {message.kind!r}")]
+                return [self._open_channel(message)]
             case wire.Ping(nonce=nonce):
                 self._link.answered(nonce)
                 return [ev.Send(wire.Pong(nonce=nonce))]
@@ -253,13 +259,22 @@ class Machine:
         body: wire.OpenWindow | wire.OpenTab | wire.CreateFlow,
         now: float,
     ) -> list[Instruction]:
+        if self._flows_only is not isinstance(body, wire.CreateFlow):
+            has, lacks = ("flows", "windows") if self._flows_only else ("windows", "flows")
+            return [_refusal(command, "not_understood", f"this agent has {has}, not {lacks}")]
         match body:
             case wire.OpenWindow():
                 return self._open_window(command.command_id, body, now)
             case wire.OpenTab(window_id=window_id):
                 return self._open_tab(command, window_id)
             case wire.CreateFlow():
-                return [_refusal(command, "not_understood", "this agent has windows, not flows")]
+                return self._open_flow(command, now)
+
+    def _open_flow(self, command: wire.Command, now: float) -> list[Instruction]:
+        if self._tabs.flows >= self._most_flows:
+            return [_refusal(command, "busy", f"{self._most_flows} flows are there already")]
+        self._tabs.open_flow(command.command_id, now)
+        return self._opened(command.command_id, now)
 
     def _open_window(self, command_id: str, body: wire.OpenWindow, now: float) -> list[Instruction]:
         if body.identity is None:
@@ -304,6 +319,17 @@ class Machine:
             if refused is not None:
                 return [_refusal(command, refused)]
         return [ev.RunProbe(command.command_id)]
+
+    def _open_channel(self, asked: wire.OpenChannel) -> Instruction:
+        if asked.kind not in CHANNELS or self._flows_only:  # a flow shows nothing
+            return _no_channel(asked, "not_understood", f"no channels of kind {asked.kind!r}")
+        if not self._link.reporting:
+            return _no_channel(asked, "unavailable", "the browser is starting")
+        if not self._link.is_of(asked.epoch_number):
+            return _no_channel(asked, "stale_epoch", "that life of the browser is over")
+        if not self._tabs.there(asked.context_id):
+            return _no_channel(asked, "unknown_context", f"there is no tab {asked.context_id}")
+        return ev.OpenChannel(asked)
 
     def _cancel(self, command_id: str, reason: str) -> list[Instruction]:
         if self._runs.get(command_id) is None:

@@ -59,5 +59,7 @@ VERBS: dict[type[steps.StepBase], Verb] = {
     steps.Download: Verb(do=files.download, begins_effect=True),
     steps.Upload: Verb(do=files.upload, begins_effect=True),
     steps.Eval: Verb(do=scripting.evaluate, begins_effect=True, reads=True),
+    steps.Http: Verb(do=scripting.only_in_flows, begins_effect=True),
+    steps.Activity: Verb(do=scripting.only_in_flows, begins_effect=True),
     steps.Set: Verb(do=scripting.set_variable),
 }

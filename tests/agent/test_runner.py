@@ -14,6 +14,7 @@ from agent.ports import (
     BrowserEvent,
     BrowserInfo,
     BrowserUnavailable,
+    Channel,
     Evidence,
     LinkRefused,
     StaleAssignment,
@@ -22,7 +23,7 @@ from agent.runner import Runner
 from farm.protocol import messages as wire
 from farm.protocol.plan import BrowserOptions, Plan
 from farm.protocol.recordings import RecordingKind
-from tests.agent.scene import HELLO, begun, note, plan, token
+from tests.agent.scene import HELLO, NoChannels, begun, note, plan, token
 
 Tell = Callable[[ev.LinkUp | ev.LinkDown | ev.Heard], None]
 
@@ -81,6 +82,10 @@ class StandInBrowser:
 
     async def close_window(self, window_id: str) -> None:
         self.open.discard(window_id.replace("W", "T"))
+
+    async def watch(self, context_id: str, channel: Channel) -> None:
+        async for _ in channel.receive():
+            pass
 
     async def drain(self) -> None:
         self.drained.set()
@@ -155,6 +160,7 @@ class Shell:
             browser=self.browser,
             link=self.link,
             uploads=self.uploads,
+            channels=NoChannels(),
             monotonic=lambda: self.now,
             wall_clock=lambda: 5.0,
         )

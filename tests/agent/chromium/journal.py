@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.ports import UploadRefused
-from farm.protocol.messages import AttemptEvent, Notice, StepStarted
+from farm.protocol.messages import AttemptEvent, Notice, Recorded, StepStarted
 from farm.protocol.plan import Plan
 from farm.protocol.recordings import RecordingKind
 
@@ -19,6 +19,7 @@ class Journal:
         """Of the files that were handed in from the disk."""
         self.store: dict[str, int] = {}
         """What there is to fetch: sizes by reference."""
+        self.recordings: dict[RecordingKind, bytes] = {}
 
     async def note(self, event: AttemptEvent) -> None:
         self.events.append(event)
@@ -37,6 +38,8 @@ class Journal:
         self.files.append(name)
         if isinstance(content, Path):
             self.sizes[name] = content.stat().st_size
+        if recording is not None and isinstance(content, Path):
+            self.recordings[recording] = content.read_bytes()
         return name
 
     async def fetch(self, reference: str, into: Path, max_bytes: int) -> Path:
@@ -52,6 +55,12 @@ class Journal:
 
     def notices(self, code: str) -> list[str]:
         return [e.detail for e in self.events if isinstance(e, Notice) and e.code == code]
+
+    def ends(self) -> dict[str, tuple[str, str]]:
+        """How each recording ended, and why."""
+        said = [e for e in self.events if isinstance(e, Recorded)]
+        assert len({e.recording for e in said}) == len(said), "each ends once"
+        return {e.recording.value: (e.state, e.detail) for e in said}
 
     def begun(self, verb: str) -> bool:
         return any(isinstance(e, StepStarted) and e.verb == verb for e in self.events)

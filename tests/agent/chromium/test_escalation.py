@@ -38,7 +38,7 @@ from farm.protocol.messages import StepStarted
 from farm.protocol.plan import BrowserOptions, Plan
 from tests.agent.chromium.journal import goto, plan
 from tests.agent.chromium.rig import FOR_EVER, PLAIN, Rig, reason, stubborn
-from tests.agent.scene import HELLO, token
+from tests.agent.scene import HELLO, NoChannels, token
 from tests.agent.test_runner import StandInLink, StandInUploads
 
 pytestmark = pytest.mark.browser
@@ -243,6 +243,7 @@ async def test_reports_say_that_a_tab_is_gone_or_clean_only_when_its_page_is_gon
         browser=rig.browser,
         link=link,
         uploads=StandInUploads(),
+        channels=NoChannels(),
         monotonic=monotonic,
         wall_clock=lambda: 0.0,
     )

@@ -182,6 +182,6 @@ async def test_what_can_not_be_given_fails_by_name(
 def left_in(rig: Rig) -> list[Path]:
     """Return the files of attempts that are still on the disk."""
     assert rig.browser._life is not None
-    folder = rig.browser._life.folder
+    folder = rig.browser._life.place
     downloads = [f for f in folder.glob("playwright-artifacts-*/*") if f.is_file()]
     return [*downloads, *folder.glob("files-*")]
