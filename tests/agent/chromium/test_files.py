@@ -61,7 +61,7 @@ def shop(site: Site) -> Site:
         "<a id=a href=/report>x</a> <a id=b href=/report target=_blank>x</a>"
         "<a id=large href=/large>x</a><a id=broken href=/broken>x</a><a id=no href='#'>x</a>"
         "<a id=two onclick='for (const x of [large, a]) { x.download = \"\"; x.click() }'>x</a>"
-        "<a id=opened onclick=\"open('/report')\">x</a>"
+        "<a id=opened onclick=\"window.open('/report')\">x</a>"
     )
     site.pages["/later"] = "<script>setTimeout(() => location = '/report', 300)</script>"
     site.pages["/report"] = handing(1_000)
