@@ -19,6 +19,7 @@ from farm.core.model import ClientId, ContextId, LinkId, link_of
 from farm.core.reservation import Denial
 from farm.errors import ClientAbsentError, StoreUnavailableError
 from farm.jobs.dispatcher import JobDispatcher
+from farm.jobs.interventions import Interventions
 from farm.jobs.recorder import Recorder
 from farm.jobs.sharing import Sharing
 from farm.manager.delivery import AppNode, command
@@ -56,6 +57,7 @@ class AgentLinks:
         dispatcher: JobDispatcher,
         recorder: Recorder,
         disconnects: Disconnects,
+        interventions: Interventions,
         sharing: Sharing | None = None,
         channel_refused: Callable[[ClientId, wire.ChannelRefused], None],
         clock: Clock,
@@ -66,6 +68,7 @@ class AgentLinks:
         self.dispatcher = dispatcher
         self.recorder = recorder
         self.disconnects = disconnects
+        self.interventions = interventions
         self.sharing = sharing
         self.channel_refused = channel_refused
         self.clock = clock
@@ -231,7 +234,7 @@ class AgentLink:
     ) -> None:
         match message:
             case wire.Intervened():
-                pass
+                self._links.interventions.answered(client_id, message)
             case wire.Error():
                 log.warning("agent.error", client_id=client_id, detail=message.detail)
             case wire.ChannelRefused():
@@ -282,6 +285,7 @@ class AgentLink:
         client_id = registered.client_id
         self._client_id = client_id
         links.may_use(self._bearer.token_id, client_id)
+        links.interventions.advertised(client_id, hello.capabilities)
         await self.send(
             wire.Welcome(
                 epoch_number=registered.epoch,

@@ -12,6 +12,7 @@ from farm.api import (
     events,
     health,
     identities,
+    interventions,
     jobs,
     lending,
     metrics,
@@ -35,6 +36,7 @@ in JSON, with params. Files have a limit of their own."""
 
 API: tuple[Route, ...] = (
     *jobs.ROUTES,
+    *interventions.ROUTES,
     *results.ROUTES,
     *events.ROUTES,
     *pool.ROUTES,

@@ -74,7 +74,10 @@ class TokenBook:
         if record is None:
             return None
         principal = Principal(
-            token_id=record.token_id, scope=record.scope, namespace=record.namespace
+            token_id=record.token_id,
+            scope=record.scope,
+            namespace=record.namespace,
+            name=record.name,
         )
         if revocations == self._revocations:  # else it may be the one revoked meanwhile
             self._seen[sha256] = (now, principal)

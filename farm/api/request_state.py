@@ -20,6 +20,8 @@ class Principal:
     scope: str
     """`admin` or `agent`."""
     namespace: Namespace
+    name: str = ""
+    """The token's, for people."""
 
 
 PRINCIPAL = web.RequestKey("principal", Principal)

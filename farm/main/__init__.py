@@ -33,6 +33,7 @@ from farm.jobs.dispatcher import GoneRule, JobDispatcher
 from farm.jobs.feed import JobFeed
 from farm.jobs.identities import IdentityBook
 from farm.jobs.ids import random_id
+from farm.jobs.interventions import Interventions
 from farm.jobs.leasing import Leases
 from farm.jobs.live import LiveAttempts
 from farm.jobs.recorder import Recorder
@@ -216,6 +217,7 @@ async def _running(
             gone_after_s=gone_after_s,
         )
     disconnects = Disconnects(manager, clock, grace_s=settings.link.grace_s)
+    interventions = Interventions(live, app_node, random_id)
     channels = AgentChannels(app_node.tell_here, lambda token, client: links.owns(token, client))
     links = AgentLinks(
         registry=registry,
@@ -223,6 +225,7 @@ async def _running(
         dispatcher=dispatcher,
         recorder=Recorder(ledger, live, feed, clock),
         disconnects=disconnects,
+        interventions=interventions,
         sharing=sharing,
         channel_refused=channels.refused,
         clock=clock,
@@ -233,7 +236,7 @@ async def _running(
             coordinator=name or "farm",
         ),
     )
-    jobs = JobService(ledger, identities, dispatcher, feed, clock)
+    jobs = JobService(ledger, identities, dispatcher, feed, clock, interventions)
     verifier = Verifier(
         Farm(
             registry=registry,

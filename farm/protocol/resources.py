@@ -51,6 +51,17 @@ class ProgressView(Resource):
     """How many steps the job has."""
 
 
+class ControlView(Resource):
+    """Who has control of a job, where automation has not, or is about to have it no more."""
+
+    state: Literal["pausing", "paused", "taking_over", "human"]
+    """`pausing` and `taking_over` become `paused` and `human` when the step in progress is over."""
+    by: str = ""
+    """Who has it, or has paused; empty where a step of the job has asked for a person."""
+    asked: str = ""
+    """What a step of the job asks a person to do."""
+
+
 class StepTiming(Resource):
     """One step of an attempt."""
 
@@ -139,6 +150,8 @@ class JobView(Resource):
     """Attempts that count against `max_attempts`."""
     max_attempts: int
     cancel_requested: bool = False
+    control: ControlView | None = None
+    """None while automation has control."""
     idempotency_key: str | None = None
     failure: Failure | None = None
     created_at: AwareDatetime
@@ -175,6 +188,30 @@ class JobList(Resource):
     items: tuple[JobView, ...]
     next_cursor: str | None = None
     """Give it as `cursor` to get the next page; None on the last one."""
+
+
+class InterventionBody(Strict):
+    """Who intervenes; the body may be left out."""
+
+    by: str | None = Field(default=None, min_length=1, max_length=100)
+    """A name for people; by default that of the token."""
+
+
+class MessageBody(InterventionBody):
+    """What people at the browser are to read."""
+
+    text: str = Field(min_length=1, max_length=500)
+
+
+class InterventionView(Resource):
+    """What became of an intervention that was applied."""
+
+    id: str
+    kind: Literal["pause", "resume", "message", "takeover", "hand_back"]
+    by: str
+    outcome: Literal["applied"] = "applied"
+    job: JobView
+    """As it is now; a pause or a take-over takes effect when the step in progress is over."""
 
 
 class ResolveBody(Strict):

@@ -26,6 +26,9 @@ from farm.core.commands import Retention
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
 from farm.jobs.feed import JobFeed
+from farm.jobs.ids import random_id
+from farm.jobs.interventions import Interventions
+from farm.jobs.live import LiveAttempts
 from farm.jobs.ports import Progress, Waiting
 from farm.jobs.service import JobService
 from farm.main.live import live_of
@@ -240,8 +243,9 @@ async def running(
         _, admin = await tokens.add(scope="admin", namespace=DEFAULT, name="admin")
         record, agent = await tokens.add(scope="agent", namespace=DEFAULT, name="agent")
         owners[AGENT] = record.token_id
+        interventions = Interventions(LiveAttempts(), node, random_id)
         identities = identity_book(database, system_clock)
-        jobs = JobService(ledger, identities, dispatcher, feed, system_clock)
+        jobs = JobService(ledger, identities, dispatcher, feed, system_clock, interventions)
         acts = StandInActs()
         live = live_of(
             live_settings,

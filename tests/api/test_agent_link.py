@@ -60,6 +60,7 @@ async def serving(
             app_node=farm.node,
             dispatcher=farm.dispatcher,
             recorder=farm.recorder,
+            interventions=farm.interventions,
             disconnects=Disconnects(farm.manager, farm.clock, grace_s=grace_s),
             sharing=None if name is None else farm.sharing,
             clock=farm.clock,
