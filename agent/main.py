@@ -15,6 +15,7 @@ from agent.chromium.browser import ChromiumBrowser
 from agent.clock import monotonic, wall_clock
 from agent.config import Settings, environment
 from agent.link import HttpUploads, WebSocketLink
+from agent.loans import HttpLoans
 from agent.machine import Machine, Profile
 from agent.machine.events import Exit, StopRequested
 from agent.ports import BrowserUnavailable, LinkRefused
@@ -80,6 +81,7 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
             browser=browser,
             link=link,
             uploads=HttpUploads(session, lambda: link.url),
+            loans=HttpLoans(session, lambda: link.url),
             monotonic=monotonic,
             wall_clock=wall_clock,
         )

@@ -13,6 +13,7 @@ from agent.ports import (
     Browser,
     BrowserUnavailable,
     Link,
+    Loans,
     StaleAssignment,
     Uploads,
 )
@@ -118,6 +119,7 @@ class Runner:
         browser: Browser,
         link: Link,
         uploads: Uploads,
+        loans: Loans,
         monotonic: Callable[[], float],
         wall_clock: Callable[[], float],
     ) -> None:
@@ -125,6 +127,7 @@ class Runner:
         self._browser = browser
         self._link = link
         self._uploads = uploads
+        self._loans = loans
         self._monotonic = monotonic
         self._wall_clock = wall_clock
         self._events: asyncio.Queue[Event] = asyncio.Queue()
@@ -204,7 +207,8 @@ class Runner:
 
     async def _run(self, start: ev.StartRun, evidence: RunEvidence) -> ev.Outcome:
         evidence.begin()
-        return await self._browser.run(start.context_id, start.plan, evidence)
+        lender = self._loans.of(start.plan.attempt_id, start.token)
+        return await self._browser.run(start.context_id, start.plan, evidence, lender)
 
     def _run_done(self, start: ev.StartRun, task: asyncio.Task[ev.Outcome]) -> None:
         # Told by a callback, because a task that is cancelled before its first step runs no line.

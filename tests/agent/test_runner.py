@@ -15,6 +15,7 @@ from agent.ports import (
     BrowserInfo,
     BrowserUnavailable,
     Evidence,
+    Lender,
     LinkRefused,
     StaleAssignment,
 )
@@ -22,6 +23,7 @@ from agent.runner import Runner
 from farm.protocol import messages as wire
 from farm.protocol.plan import BrowserOptions, Plan
 from farm.protocol.recordings import RecordingKind
+from tests.agent.lending import NoLoans
 from tests.agent.scene import HELLO, begun, note, plan, token
 
 Tell = Callable[[ev.LinkUp | ev.LinkDown | ev.Heard], None]
@@ -62,7 +64,9 @@ class StandInBrowser:
     async def open_tab(self, window_id: str, context_id: str) -> None:
         self.open.add(context_id)
 
-    async def run(self, context_id: str, plan: Plan, evidence: Evidence) -> ev.Outcome:
+    async def run(
+        self, context_id: str, plan: Plan, evidence: Evidence, lender: Lender
+    ) -> ev.Outcome:
         self.ran.append(context_id)
         self.started.set()
         try:
@@ -149,6 +153,7 @@ class Shell:
             browser=self.browser,
             link=self.link,
             uploads=self.uploads,
+            loans=NoLoans(),
             monotonic=lambda: self.now,
             wall_clock=lambda: 5.0,
         )
