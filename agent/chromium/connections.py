@@ -258,8 +258,8 @@ class Server(Peer):
 
     def eof_received(self) -> bool:
         """See `asyncio.Protocol`."""
-        if not self.tunnel or self._client is None:
-            return False
+        if not self.tunnel or self._client is None or not self.transport.can_write_eof():
+            return False  # under TLS, as to a proxy, nothing ends by half
         self._ended = True
         if self._client.transport.can_write_eof():
             self._client.transport.write_eof()
