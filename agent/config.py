@@ -10,6 +10,7 @@ from typing import Annotated, Any, NoReturn
 from pydantic import Field, HttpUrl, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from farm.protocol.plan import BrowserOptions
 from farm.protocol.variables import refuse_unknown, variable_names
 
 
@@ -51,6 +52,15 @@ class Settings(BaseSettings):
     max_tabs_per_window: Annotated[int, Field(ge=1, le=256)] = 16
     """How many tabs the window of a named identity may have."""
 
+    prepared_windows: Annotated[int, Field(ge=0, le=64)] = 1
+    """How many clean windows are kept open ahead of each kind: as jobs ask for by default, as
+    `prepared_options` says, and as was asked for last. There are only as many as leave room in
+    `max_windows` for a window of any other kind for each free slot."""
+
+    prepared_options: Annotated[tuple[BrowserOptions, ...], NoDecode, Field(max_length=16)] = ()
+    """What other kinds of windows to prepare: a JSON array of objects with the keys that `browser`
+    of a job file has, such as `[{"locale": "de-DE"}]`."""
+
     identity_idle_s: Annotated[float, Field(gt=0)] = 300.0
     """The window of a named identity is closed after so long without use."""
 
@@ -68,6 +78,10 @@ class Settings(BaseSettings):
 
     browser: str | None = None
     """The browser to use, a path or a name on PATH; by default one is found."""
+
+    ffmpeg: str | None = None
+    """The ffmpeg that makes videos, a path or a name on PATH; by default the one on PATH, else
+    Playwright's. Without one the agent takes no job that records video."""
 
     sandbox: bool | None = None
     """Demand (1) or refuse (0) Chromium's sandbox; by default it is used where it works."""
@@ -90,6 +104,19 @@ class Settings(BaseSettings):
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
+
+    @field_validator("prepared_options", mode="before")
+    @classmethod
+    def _array(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            found = json.loads(value, parse_constant=_refuse_constant) if value.strip() else []
+        except ValueError as error:
+            raise ValueError(f"it is no JSON: {error}") from None
+        if not isinstance(found, list):
+            raise ValueError("it is a JSON array of objects")  # noqa: TRY004 - pydantic wants it
+        return tuple(found)
 
     @field_validator("metadata", mode="before")
     @classmethod

@@ -11,7 +11,9 @@ from collections.abc import AsyncIterator, Mapping
 import aiohttp
 import structlog
 
+from agent.channels import WebSocketChannels
 from agent.chromium.browser import ChromiumBrowser
+from agent.chromium.recording.encoder import find_ffmpeg
 from agent.clock import monotonic, wall_clock
 from agent.config import Settings, environment
 from agent.link import HttpUploads, WebSocketLink
@@ -23,6 +25,7 @@ from agent.runner import Runner
 from agent.telemetry import configure_logging
 from agent.xvfb import Xvfb, XvfbUnavailable
 from farm.protocol.messages import Capacity, Hello
+from farm.protocol.recordings import RECORDS, RECORDS_VIDEO
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -57,11 +60,14 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
     headers = {"Authorization": f"Bearer {secret}"}
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=None)
     async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
+        ffmpeg = await find_ffmpeg(settings.ffmpeg, env)
         machine = Machine(
             Profile(
-                hello=_hello(settings),
+                hello=_hello(settings, video=ffmpeg is not None),
                 identity_idle_s=settings.identity_idle_s,
                 look_s=_LOOK_S if settings.headed else None,
+                prepared_windows=settings.prepared_windows,
+                prepared_options=settings.prepared_options,
             ),
             new_epoch=lambda: uuid.uuid4().hex,
         )
@@ -74,6 +80,7 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
             slow_mo_ms=settings.slow_mo_ms,
             keep_open=settings.keep_open,
             may_act=lambda: machine.may_act(monotonic()),
+            ffmpeg=ffmpeg,
         )
         link = WebSocketLink(session, *map(str, settings.farm_urls))
         runner = Runner(
@@ -82,6 +89,7 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
             link=link,
             uploads=HttpUploads(session, lambda: link.url),
             loans=HttpLoans(session, lambda: link.url),
+            channels=WebSocketChannels(session, lambda: link.url),
             monotonic=monotonic,
             wall_clock=wall_clock,
         )
@@ -89,7 +97,7 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
         return await runner.run()
 
 
-def _hello(settings: Settings) -> Hello:
+def _hello(settings: Settings, *, video: bool) -> Hello:
     return Hello(
         client_id=settings.client_id,
         client_type="browser",
@@ -97,7 +105,7 @@ def _hello(settings: Settings) -> Hello:
         instance=uuid.uuid4().hex,
         epoch="",
         namespaces=settings.namespaces,
-        metadata=settings.metadata,
+        metadata=settings.metadata | {RECORDS: True, RECORDS_VIDEO: video},
         capacity=Capacity(
             max_concurrency=settings.slots,
             max_windows=settings.max_windows or 2 * settings.slots,

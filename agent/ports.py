@@ -1,6 +1,6 @@
 """What the runner needs from the world, and what the steps need from the runner."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -155,6 +155,42 @@ class BrowserInfo:
     pid: int
 
 
+class Channel(Protocol):
+    """One data channel to the farm, open until either side ends it."""
+
+    async def send(self, message: str, payload: bytes | None = None) -> None:
+        """Send a JSON text, with or without bytes beside it; waits while nothing more is taken.
+
+        Raises:
+            ChannelClosed: If it is over.
+        """
+        ...
+
+    def receive(self) -> AsyncIterator[tuple[str | bytes, memoryview | None]]:
+        """Yield what the farm sends, not yet parsed; ends with the channel.
+
+        Raises:
+            ChannelClosed: If what comes can't be told apart.
+        """
+        ...
+
+
+class Channels(Protocol):
+    """Dials data channels."""
+
+    def dial(self, channel_id: str) -> AbstractAsyncContextManager[Channel]:
+        """Open a channel the farm has asked for, for as long as the block lasts.
+
+        Raises:
+            ChannelClosed: If the farm does not take it.
+        """
+        ...
+
+
+class ChannelClosed(Exception):  # noqa: N818 - every channel ends
+    """A data channel is over; the text says why."""
+
+
 BrowserEvent = TabGone | TabCrashed | WindowGone | Stirred | BrowserLost
 
 
@@ -207,6 +243,13 @@ class Browser(Protocol):
 
     async def close_window(self, window_id: str) -> None:
         """Close a window and all its tabs; escalates to `kill` within bounded time."""
+        ...
+
+    async def watch(self, context_id: str, channel: Channel) -> None:
+        """Show a tab on a channel, and do in it what people in control do, until either ends.
+
+        Never raises for what a page, the browser or the farm does.
+        """
         ...
 
     async def drain(self) -> None:
@@ -279,6 +322,9 @@ __all__ = [
     "BrowserInfo",
     "BrowserLost",
     "BrowserUnavailable",
+    "Channel",
+    "ChannelClosed",
+    "Channels",
     "Control",
     "Denied",
     "Evidence",

@@ -12,12 +12,15 @@ from agent.machine.control import OutOfPlaceError
 from agent.ports import (
     Browser,
     BrowserUnavailable,
+    ChannelClosed,
+    Channels,
     Link,
     Loans,
     StaleAssignment,
     Uploads,
 )
 from farm.protocol import messages as wire
+from farm.protocol.plan import BrowserOptions
 from farm.protocol.recordings import RecordingKind
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -120,6 +123,7 @@ class Runner:
         link: Link,
         uploads: Uploads,
         loans: Loans,
+        channels: Channels,
         monotonic: Callable[[], float],
         wall_clock: Callable[[], float],
     ) -> None:
@@ -128,10 +132,12 @@ class Runner:
         self._link = link
         self._uploads = uploads
         self._loans = loans
+        self._channels = channels
         self._monotonic = monotonic
         self._wall_clock = wall_clock
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._runs: dict[str, tuple[RunEvidence, asyncio.Task[ev.Outcome]]] = {}
+        self._open_channels: set[asyncio.Task[None]] = set()
 
     def post(self, event: Event) -> None:
         """Hand in an event from outside."""
@@ -150,7 +156,8 @@ class Runner:
                     group.create_task(self._tick(), name="tick"),
                 ]
                 done = await self._serve(group)
-                for task in [*helpers, *(task for _, task in self._runs.values())]:
+                runs = (task for _, task in self._runs.values())
+                for task in [*helpers, *runs, *self._open_channels]:
                     task.cancel()
                 return done
         finally:
@@ -182,6 +189,12 @@ class Runner:
                 self._start_run(instruction, group)
             case ev.CancelRun() | ev.Settled() | ev.Disown():
                 self._tell_run(instruction)
+            case ev.OpenChannel(asked):
+                task = group.create_task(
+                    self._serve_channel(asked), name=f"live {asked.context_id}"
+                )
+                self._open_channels.add(task)
+                task.add_done_callback(self._open_channels.discard)
             case _:
                 group.create_task(self._work(instruction), name=repr(instruction)[:80])
 
@@ -196,6 +209,13 @@ class Runner:
                 evidence.stored(seq)
             case ev.Disown():
                 evidence.disown()
+
+    async def _serve_channel(self, asked: wire.OpenChannel) -> None:
+        try:
+            async with self._channels.dial(asked.channel_id) as channel:
+                await self._browser.watch(asked.context_id, channel)
+        except ChannelClosed as error:
+            log.warning("channel.failed", kind=asked.kind, reason=str(error))
 
     def _start_run(self, start: ev.StartRun, group: asyncio.TaskGroup) -> None:
         evidence = RunEvidence(
@@ -225,6 +245,8 @@ class Runner:
             case ev.OpenWindow(command_id, window_id, context_id, options):
                 opening = self._browser.open_window(window_id, context_id, options)
                 await self._open(command_id, opening)
+            case ev.PrepareWindow(window_id, context_id, options):
+                await self._prepare(window_id, context_id, options)
             case ev.OpenTab(command_id, window_id, context_id):
                 await self._open(command_id, self._browser.open_tab(window_id, context_id))
             case ev.Look(epoch):
@@ -276,6 +298,14 @@ class Runner:
             self.post(ev.OpenFailed(command_id, str(error)))
             return
         self.post(ev.Opened(command_id))
+
+    async def _prepare(self, window_id: str, context_id: str, options: BrowserOptions) -> None:
+        try:
+            await self._browser.open_window(window_id, context_id, options)
+        except (BrowserUnavailable, KeyError) as error:
+            self.post(ev.PrepareFailed(context_id, str(error)))
+            return
+        self.post(ev.Prepared(context_id))
 
     async def _probe(self, command_id: str) -> None:
         try:

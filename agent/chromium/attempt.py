@@ -14,6 +14,7 @@ from playwright.async_api import Page
 
 from agent.chromium.countdown import Countdown
 from agent.chromium.happenings import Happenings
+from agent.chromium.recording import Recordings
 from agent.chromium.shielding import to_the_end
 from agent.chromium.tabs import End, Tab
 from agent.chromium.watched import Watched
@@ -48,11 +49,19 @@ class RunPlan(Protocol):
 class Attempt:
     """Runs once."""
 
-    def __init__(self, tab: Tab, plan: Plan, evidence: Evidence, run_plan: RunPlan) -> None:
+    def __init__(
+        self,
+        tab: Tab,
+        plan: Plan,
+        evidence: Evidence,
+        run_plan: RunPlan,
+        recordings: Recordings | None = None,
+    ) -> None:
         self._tab = tab
         self._plan = plan
         self._run_plan = run_plan
         self._evidence = evidence
+        self._recordings = recordings
         self._verdict: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._hung = asyncio.Event()
         self._happenings = Happenings()
@@ -66,9 +75,26 @@ class Attempt:
     async def run(self, close: Callable[[], Awaitable[None]]) -> Outcome:
         """Run to the first end; `close` closes the tab, and is awaited if the plan does not stop.
 
+        What is recorded has been handed in then, or has failed.
+
         Raises:
             CancelledError: If cancelled; the plan has been stopped, the tab has not been closed.
         """
+        recordings = self._recordings
+        if recordings is None:
+            return await self._run(close)
+        self._tab.company = recordings.company
+        try:
+            outcome = await self._run(close)
+            await recordings.end(failed=outcome.outcome != "succeeded")
+        except asyncio.CancelledError:
+            await to_the_end(recordings.hurry(), name="recordings.hurry")
+            raise
+        finally:
+            self._tab.company = None
+        return outcome
+
+    async def _run(self, close: Callable[[], Awaitable[None]]) -> Outcome:
         self._job_time.go()
         self._tab.control.begin(self._happenings.tell, self._control_moved)
         self._tab.happenings = self._happenings
@@ -81,6 +107,9 @@ class Attempt:
                     ),
                     group.create_task(self._free_when_hung(), name="attempt.unhang"),
                 ]
+                if self._recordings is not None:
+                    watch = group.create_task(self._recordings.watch(), name="attempt.record")
+                    helpers.append(watch)
                 work = group.create_task(self._work(), name="attempt.plan")
                 try:
                     await asyncio.wait({work, self._verdict}, return_when=asyncio.FIRST_COMPLETED)
@@ -106,6 +135,15 @@ class Attempt:
         overlay = self._tab.overlay
         if overlay is not None:
             await overlay.begin(self._plan, self._stopped)
+        if self._recordings is None:
+            return await self._steps()
+        without = self._plan.record is not None and not self._plan.record.overlay
+        async with overlay.bare() if without and overlay is not None else nullcontext():
+            await self._recordings.begin()
+            return await self._steps()
+
+    async def _steps(self) -> Outcome:
+        overlay = self._tab.overlay
         try:
             failure = await self._run_plan(
                 self._tab.page,
@@ -133,6 +171,8 @@ class Attempt:
                 return outcome
             await asyncio.wait({self._verdict}, timeout=_NEWS_S)
             return self._verdict.result() if self._verdict.done() else outcome
+        if self._tab.ended.done() and self._tab.ended.result() is End.FLOODED:
+            await self._tab.silence()
         await _stop(work, close)
         return self._verdict.result()
 
@@ -148,6 +188,12 @@ class Attempt:
                 self._decide(self._failed(Reason.PAGE_CRASHED, "the page's renderer crashed"))
             case End.CLOSED:
                 self._decide(self._failed(Reason.PAGE_CLOSED, "somebody closed the page"))
+            case End.FLOODED:
+                self._decide(
+                    self._failed(
+                        Reason.PAGE_FLOODED, "the page's scripts raised errors without end"
+                    )
+                )
             case End.LOST:
                 self._decide(self._failed(Reason.BROWSER_LOST, "the browser ended"))
             case _ as unreachable:

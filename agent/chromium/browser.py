@@ -8,12 +8,15 @@ from dataclasses import replace
 from typing import Literal, assert_never
 
 import structlog
+from playwright.async_api import Browser as PlaywrightBrowser
 from playwright.async_api import Error as PlaywrightError
 
 from agent.chromium.attempt import Attempt, RunPlan
 from agent.chromium.borrowing import Borrowing
 from agent.chromium.discovery import find
 from agent.chromium.launch import Life
+from agent.chromium.live import Watch
+from agent.chromium.recording import Recordings, Studio
 from agent.chromium.shielding import to_the_end, within
 from agent.chromium.sight import Sight, guessed
 from agent.chromium.tabs import Tab
@@ -26,6 +29,8 @@ from agent.ports import (
     BrowserInfo,
     BrowserLost,
     BrowserUnavailable,
+    Channel,
+    ChannelClosed,
     Evidence,
     Lender,
     Outcome,
@@ -36,6 +41,7 @@ from agent.ports import (
 )
 from agent.steps.run import run_plan
 from farm.protocol.failures import Failure, Reason
+from farm.protocol.live import Closed
 from farm.protocol.messages import Intervene
 from farm.protocol.plan import BrowserOptions, Plan
 
@@ -61,6 +67,7 @@ class ChromiumBrowser:
         slow_mo_ms: float = 0,
         keep_open: bool = False,
         may_act: Callable[[], bool] = lambda: True,
+        ffmpeg: str | None = None,
         run_plan: RunPlan = run_plan,
     ) -> None:
         """Choose what to start.
@@ -78,6 +85,7 @@ class ChromiumBrowser:
                 `kill`. A job that fails in one is not tried again: its page is still there.
             may_act: Whether the farm can't have taken us for gone; while it says no, no page
                 reaches the network.
+            ffmpeg: What encodes videos, see `find_ffmpeg`; without it there are none.
             run_plan: What runs the steps.
         """
         self._headless = headless
@@ -89,6 +97,7 @@ class ChromiumBrowser:
         self._slow_mo_ms = slow_mo_ms
         self._keep_open = keep_open
         self._may_act = may_act
+        self._ffmpeg = ffmpeg
         self._run_plan = run_plan
         self._life: Life | None = None
         self._windows: dict[str, Window] = {}
@@ -164,12 +173,14 @@ class ChromiumBrowser:
             return _refused(Reason.PAGE_CLOSED, "the tab was gone before the attempt began")
         window, tab = place
         loan = Borrowing(tab, plan.borrows, lender)
+        tab.begin_task()
         try:
             refused = await _begin(window, context_id, plan, loan)
             if refused is not None:
                 await to_the_end(self._end_tab(context_id))
                 return refused
-            attempt = Attempt(tab, plan, evidence, self._run_plan)
+            recordings = self._recordings(window, tab, plan, evidence)
+            attempt = Attempt(tab, plan, evidence, self._run_plan, recordings)
             outcome = await attempt.run(lambda: self._end_tab(context_id))
             outcome = await loan.give_back(outcome)
         except asyncio.CancelledError:
@@ -187,6 +198,14 @@ class ChromiumBrowser:
             await to_the_end(self._end_window(window.window_id))
             return replace(outcome, page_gone=True)
         return outcome
+
+    def _recordings(
+        self, window: Window, tab: Tab, plan: Plan, evidence: Evidence
+    ) -> Recordings | None:
+        if plan.record is None or self._life is None:
+            return None
+        studio = Studio(traces=self._life.traces, ffmpeg=self._ffmpeg)
+        return studio.recordings(plan.record, tab, plan.attempt_id, evidence, alone=window.alone)
 
     async def intervene(self, context_id: str, wanted: Intervene) -> None:
         """Do what a person wants; see the port."""
@@ -262,6 +281,17 @@ class ChromiumBrowser:
         self.escalations[to] += 1
         _log.warning("tab.stuck", window_id=window_id, then=to)
 
+    async def watch(self, context_id: str, channel: Channel) -> None:
+        """Show a tab to people, and do in it what they do; see the port."""
+        place, life = self._place(context_id), self._life
+        if place is None or life is None:
+            gone = Closed(reason="tab_closed", detail="the tab closed before it could be watched")
+            with contextlib.suppress(ChannelClosed):
+                await channel.send(gone.model_dump_json())
+            return
+        _, tab = place
+        await Watch(tab, channel, life.place).run()
+
     async def drain(self) -> None:
         """Show in every tab that the agent takes nothing new; see the port."""
         for window in tuple(self._windows.values()):
@@ -271,7 +301,12 @@ class ChromiumBrowser:
 
     async def probe(self) -> None:
         """Open a page, evaluate something, close it; see the port."""
-        browser = self._living().browser
+        try:
+            await self._show_a_page(self._living().browser)
+        except PlaywrightError as error:
+            raise BrowserUnavailable(f"the browser shows no page: {error.message}") from error
+
+    async def _show_a_page(self, browser: PlaywrightBrowser) -> None:
         async with asyncio.timeout(_PROBE_S):
             context = await browser.new_context()
             try:
@@ -305,7 +340,12 @@ class ChromiumBrowser:
         return None
 
     async def _bounded(self, life: Life, work: Awaitable[object]) -> None:
-        if not await within(_OPEN_S, work):
+        try:
+            opened = await within(_OPEN_S, work)
+        except PlaywrightError as error:
+            # It ended, or was ended for what another page did, while it was opening this one.
+            raise BrowserUnavailable(f"the browser opens no window: {error.message}") from error
+        if not opened:
             life.lose("the browser opens no window")
             raise BrowserUnavailable("the browser opens no window")
 

@@ -5,13 +5,30 @@ opens a window that nobody will ever close.
 """
 
 import contextlib
-from collections.abc import Callable
+from typing import Protocol
 
 from playwright.async_api import BrowserContext, Dialog, Download, FileChooser, Page
 from playwright.async_api import Error as PlaywrightError
 
-Note = Callable[[str, str], None]
-"""Takes a notice's code and detail."""
+from agent.clock import monotonic
+
+FLOOD_ERRORS = 1_000
+FLOOD_CHARACTERS = 2_000_000
+"""More errors of its scripts within a second than that, or longer ones, are a flood: the driver
+would drown in them, and with it every other page of the browser."""
+
+
+class Guarded(Protocol):
+    """Whose page it is."""
+
+    def note(self, code: str, detail: str) -> None:
+        """Keep a notice."""
+        ...
+
+    def flooded(self) -> None:
+        """Take note that the page floods us, and is to be stopped."""
+        ...
+
 
 _NO_PRINT = "window.print = () => {};"
 
@@ -24,12 +41,24 @@ async def guard_headed(context: BrowserContext) -> None:
     await context.add_init_script(_NO_PRINT)
 
 
-def guard_page(page: Page, note: Note) -> None:
-    """Answer dialogs, file choosers and downloads of a page, each with a notice.
+def guard_page(page: Page, guarded: Guarded) -> None:
+    """Answer dialogs, file choosers and downloads of a page, each with a notice; count its errors.
 
     `alert`, `confirm` and `prompt` are dismissed; leaving a page (`beforeunload`) is accepted;
     no file is chosen; downloads are cancelled.
     """
+    note = guarded.note
+    errors, characters, since = 0, 0, 0.0
+
+    def on_error(error: PlaywrightError) -> None:
+        nonlocal errors, characters, since
+        now = monotonic()
+        if now - since > 1:
+            errors, characters, since = 0, 0, now
+        errors += 1
+        characters += len(error.message) + len(error.stack or "")
+        if errors > FLOOD_ERRORS or characters > FLOOD_CHARACTERS:
+            guarded.flooded()
 
     async def on_dialog(dialog: Dialog) -> None:
         note("dialog", f"{dialog.type}: {dialog.message}")
@@ -48,6 +77,7 @@ def guard_page(page: Page, note: Note) -> None:
         # That somebody listens is what keeps the window from opening.
         note("file_chooser_cancelled", page.url)
 
+    page.on("pageerror", on_error)
     page.on("dialog", on_dialog)
     page.on("download", on_download)
     page.on("filechooser", on_file_chooser)

@@ -92,7 +92,7 @@ class Window:
             tab = await Tab.open(context_id, self.context, shown, TabControl(guard=guard))
         finally:
             self._opening -= 1
-        guard_page(tab.page, tab.note)
+        guard_page(tab.page, tab)
         self.tabs[context_id] = tab
         tab.page.on("crash", lambda _: self._on_crash(tab))
         tab.page.on("close", lambda _: self._on_page_closed(tab))
@@ -123,8 +123,15 @@ class Window:
         """
         Policy.of(egress)
         self._upstream = None if route is None else Upstream.of(route)
+        for tab in self.tabs.values():
+            if tab.company is not None:
+                tab.company()
         self._running[context_id] = egress
         self._apply_egress()
+
+    def alone(self) -> bool:
+        """Tell whether no more than one attempt runs in it."""
+        return len(self._running) <= 1
 
     def finish(self, context_id: str) -> None:
         """The attempt is over; what it left running keeps its ways until the next one."""
@@ -205,7 +212,7 @@ class Window:
             owner.note("popup_closed", f"more than {MAX_EXTRA_TABS}: {page.url}")
             await _close_quietly(page)
         else:
-            guard_page(page, owner.note)
+            guard_page(page, owner)
             owner.note("popup_opened", page.url)
             await owner.adopt(page, lambda: self._tell(Stirred()))
 

@@ -121,6 +121,21 @@ class OpenFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class Prepared:
+    """A window that was to be prepared is there, with this tab."""
+
+    context_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareFailed:
+    """A window that was to be prepared could not be opened."""
+
+    context_id: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class Noted:
     """A run has something to tell; `urgent` where it waits until the farm has it."""
 
@@ -196,6 +211,8 @@ Event = (
     | Seen
     | Opened
     | OpenFailed
+    | Prepared
+    | PrepareFailed
     | Noted
     | RunEnded
     | Probed
@@ -227,6 +244,15 @@ class OpenWindow:
     """Open a window with one tab; answer with `Opened` or `OpenFailed`."""
 
     command_id: str
+    window_id: str
+    context_id: str
+    options: BrowserOptions
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareWindow:
+    """Open a window nobody has asked for yet; answer with `Prepared` or `PrepareFailed`."""
+
     window_id: str
     context_id: str
     options: BrowserOptions
@@ -311,6 +337,13 @@ class RunProbe:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenChannel:
+    """Dial a data channel, and serve it until it ends; nothing answers."""
+
+    asked: wire.OpenChannel
+
+
+@dataclass(frozen=True, slots=True)
 class ShowDraining:
     """Show people that nothing new will be taken."""
 
@@ -334,6 +367,7 @@ Instruction = (
     StartBrowser
     | KillBrowser
     | OpenWindow
+    | PrepareWindow
     | OpenTab
     | Look
     | CloseTab
@@ -344,6 +378,7 @@ Instruction = (
     | Settled
     | Disown
     | RunProbe
+    | OpenChannel
     | ShowDraining
     | Send
     | Exit

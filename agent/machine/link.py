@@ -35,6 +35,10 @@ class LinkState:
         """Tell whether the farm knows the present epoch, so that reports mean something."""
         return self.welcomed and not self._epoch_is_over
 
+    def is_of(self, epoch_number: int) -> bool:
+        """Tell whether the farm speaks of the present epoch."""
+        return self.reporting and self._epoch_number == epoch_number
+
     def hello(
         self,
         epoch: str,

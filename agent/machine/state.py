@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from agent.machine.events import Outcome
 from farm.protocol import messages as wire
+from farm.protocol.plan import BrowserOptions
 
 
 class TabState(StrEnum):
@@ -40,8 +41,11 @@ class Window:
     window_id: str
     identity: str | None
     profile: str
+    options: BrowserOptions
     used_at: float
     closing: bool = False
+    prepared: bool = False
+    """Nobody has asked for it yet."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -18,6 +19,7 @@ from farm.core.model import ClientId, ContextId, LinkId, link_of
 from farm.core.reservation import Denial
 from farm.errors import ClientAbsentError, StoreUnavailableError
 from farm.jobs.dispatcher import JobDispatcher
+from farm.jobs.interventions import Interventions
 from farm.jobs.recorder import Recorder
 from farm.jobs.sharing import Sharing
 from farm.manager.delivery import AppNode, command
@@ -55,7 +57,9 @@ class AgentLinks:
         dispatcher: JobDispatcher,
         recorder: Recorder,
         disconnects: Disconnects,
+        interventions: Interventions,
         sharing: Sharing | None = None,
+        channel_refused: Callable[[ClientId, wire.ChannelRefused], None],
         clock: Clock,
         rules: LinkRules,
     ) -> None:
@@ -64,7 +68,9 @@ class AgentLinks:
         self.dispatcher = dispatcher
         self.recorder = recorder
         self.disconnects = disconnects
+        self.interventions = interventions
         self.sharing = sharing
+        self.channel_refused = channel_refused
         self.clock = clock
         self.rules = rules
         self._owners: dict[ClientId, str] = {}
@@ -228,10 +234,12 @@ class AgentLink:
     ) -> None:
         match message:
             case wire.Intervened():
-                pass
+                self._links.interventions.answered(client_id, message)
             case wire.Error():
                 log.warning("agent.error", client_id=client_id, detail=message.detail)
-            case wire.Heartbeat() | wire.Pong() | wire.Hello() | wire.ChannelRefused():
+            case wire.ChannelRefused():
+                self._links.channel_refused(client_id, message)
+            case wire.Heartbeat() | wire.Pong() | wire.Hello():
                 pass  # that it came is what counts
             case _:
                 assert_never(message)
@@ -277,6 +285,7 @@ class AgentLink:
         client_id = registered.client_id
         self._client_id = client_id
         links.may_use(self._bearer.token_id, client_id)
+        links.interventions.advertised(client_id, hello.capabilities)
         await self.send(
             wire.Welcome(
                 epoch_number=registered.epoch,

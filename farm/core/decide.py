@@ -118,7 +118,9 @@ _REMEDY: Mapping[Reason | None, str] = {
         "Every agent that would do is linked to another coordinator: connect one to this."
     ),
     Reason.ABSENT: "Every agent that would do has gone silent: check that it runs.",
-    Reason.REQUIREMENTS_NOT_MET: "No agent has the required metadata: set AGENT_METADATA on one.",
+    Reason.REQUIREMENTS_NOT_MET: (
+        "No agent has the required metadata: set AGENT_METADATA on one; for video, give it ffmpeg."
+    ),
     Reason.OTHER_CLIENT_TYPE: "No agent is of the type asked for.",
     Reason.OTHER_NAMESPACE: "No agent serves this namespace.",
 }

@@ -8,6 +8,7 @@ import structlog
 
 from farm.clock import Clock
 from farm.core import retry
+from farm.core.control import HELD
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import Instant
 from farm.core.retry import Budget, Doubt, EffectMark, Ending
@@ -48,6 +49,21 @@ class AttemptRules:
     retry_max_s: float
     max_free_losses: int
     recording_max_bytes: int = 128 * 1024 * 1024
+
+
+class _Backstop:
+    """The farm's own clock of an attempt; stands still while the agent's does."""
+
+    def __init__(self, now: Instant, seconds: float) -> None:
+        self._looked_at = now
+        self._left_s = seconds
+
+    def over_s(self, now: Instant, *, held: bool) -> float:
+        """Return for how long the time has been over; negative is what is left of it."""
+        if not held:
+            self._left_s -= now - self._looked_at
+        self._looked_at = now
+        return -self._left_s
 
 
 class AttemptRunner:
@@ -96,7 +112,7 @@ class AttemptRunner:
     ) -> Job | None:
         """Go on with an attempt of an earlier life of the farm that its agent still holds."""
         live = self._take_in_hand(attempt, spec)
-        live.sent = True
+        live.sent, live.held = True, job.control in HELD
         if job.cancel_requested:
             live.cancel("cancelled")
         # Before anything is waited for: the agent's next frame may be the result.
@@ -211,7 +227,7 @@ class AttemptRunner:
         handle: ContextHandle | None,
         spec: JobSpec,
     ) -> End:
-        backstop = self._clock() + spec.timeout.job / 1000 + _BACKSTOP_S
+        backstop = _Backstop(self._clock(), spec.timeout.job / 1000 + _BACKSTOP_S)
         told = False
         try:
             while True:
@@ -223,13 +239,14 @@ class AttemptRunner:
                     timeout=self._rules.renew_interval_s,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
+                over_s = backstop.over_s(self._clock(), held=live.held)
                 if sent.answer.done():
                     return ended(sent.answer.result())
                 if live.lost.done():
                     return lost(live.lost.result())
-                if self._clock() > backstop + _BACKSTOP_S:
+                if over_s > _BACKSTOP_S:
                     return MUTE
-                if self._clock() > backstop:
+                if over_s > 0:
                     live.cancel("timed_out")
                 if not told and live.cancelled.done():
                     told = await self._stop(live)

@@ -3,8 +3,7 @@
 from farm.core.model import ClientType, Namespace, Request, TaskId
 from farm.core.placement import identity_in
 from farm.jobs.files import JobSpec, browser_options, identity, requirements
-from farm.manager.terms import profile_of
-from farm.protocol.plan import BrowserOptions
+from farm.protocol.plan import BrowserOptions, profile_of
 
 
 def request_for(

@@ -26,6 +26,7 @@ class Reason(StrEnum):
     PAUSED_TOO_LONG = "paused_too_long"
     PAGE_CRASHED = "page_crashed"
     PAGE_CLOSED = "page_closed"
+    PAGE_FLOODED = "page_flooded"
     PROXY_AUTH_REFUSED = "proxy_auth_refused"
     PROXY_UNREACHABLE = "proxy_unreachable"
     REQUIRED_MISSING = "required_missing"

@@ -1,6 +1,7 @@
 """A job as an agent runs it: every key checked, every default filled in."""
 
 from functools import cache
+from hashlib import blake2b
 from typing import Any, Literal
 from zoneinfo import available_timezones
 
@@ -96,6 +97,17 @@ class BrowserOptions(Strict):
     def _in_order(cls, named: tuple[Permission, ...] | None) -> tuple[Permission, ...] | None:
         # The same window, however it was written.
         return None if not named else tuple(sorted(set(named)))
+
+
+PLAIN = BrowserOptions()
+"""The options of who asks for none."""
+
+
+def profile_of(options: BrowserOptions) -> str:
+    """Name a set of options; the plain ones have the empty name."""
+    if options == PLAIN:
+        return ""
+    return blake2b(options.model_dump_json().encode(), digest_size=8).hexdigest()
 
 
 class Timeouts(Strict):

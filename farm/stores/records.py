@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from farm.core.control import Control
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
 from farm.stores.identity_records import NewBorrowing
@@ -45,6 +46,11 @@ class Job:
     free_losses: int
     """Attempts lost before they began, which do not count (P13)."""
     cancel_requested: bool
+    control: Control
+    control_by: str
+    """Who has it, or has paused; empty where nobody has, or a step of the job has asked."""
+    asked: str
+    """What a step of the job asks a person to do; empty while none does."""
     failure: Mapping[str, Any] | None
     created_at: Instant
     not_before: Instant
@@ -189,6 +195,15 @@ class TokenRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Controlled:
+    """Who has control of a job from here on; see `Job`."""
+
+    control: Control
+    by: str = ""
+    asked: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """What one entry of an attempt adds to the ledger; several may be set."""
 
@@ -201,6 +216,7 @@ class Evidence:
     effect_done: str | None = None
     """The effect_id that has finished."""
     items: tuple[Item, ...] = ()
+    controlled: Controlled | None = None
     recording_end: RecordingEnd | None = None
 
 

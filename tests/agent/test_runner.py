@@ -14,6 +14,7 @@ from agent.ports import (
     BrowserEvent,
     BrowserInfo,
     BrowserUnavailable,
+    Channel,
     Evidence,
     Lender,
     LinkRefused,
@@ -24,7 +25,7 @@ from farm.protocol import messages as wire
 from farm.protocol.plan import BrowserOptions, Plan
 from farm.protocol.recordings import RecordingKind
 from tests.agent.lending import NoLoans
-from tests.agent.scene import HELLO, begun, note, plan, token
+from tests.agent.scene import HELLO, NoChannels, begun, note, plan, token
 
 Tell = Callable[[ev.LinkUp | ev.LinkDown | ev.Heard], None]
 
@@ -85,6 +86,10 @@ class StandInBrowser:
 
     async def close_window(self, window_id: str) -> None:
         self.open.discard(window_id.replace("W", "T"))
+
+    async def watch(self, context_id: str, channel: Channel) -> None:
+        async for _ in channel.receive():
+            pass
 
     async def drain(self) -> None:
         self.drained.set()
@@ -154,6 +159,7 @@ class Shell:
             link=self.link,
             uploads=self.uploads,
             loans=NoLoans(),
+            channels=NoChannels(),
             monotonic=lambda: self.now,
             wall_clock=lambda: 5.0,
         )

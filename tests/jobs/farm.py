@@ -32,6 +32,7 @@ from farm.jobs.attempts import AttemptRules, AttemptRunner
 from farm.jobs.dispatcher import GoneRule, JobDispatcher
 from farm.jobs.feed import JobFeed
 from farm.jobs.ids import random_id
+from farm.jobs.interventions import Interventions
 from farm.jobs.leasing import Leases
 from farm.jobs.live import LiveAttempts
 from farm.jobs.recorder import Recorder
@@ -143,7 +144,10 @@ class Farm:
         )
         self.sharing.begin()
         self.recorder = Recorder(ledger, self.live, self.feed, self.clock)
-        self.jobs = JobService(ledger, self.identities, self.dispatcher, self.feed, self.clock)
+        self.interventions = Interventions(self.live, self.node, random_id, answer_s=0.5)
+        self.jobs = JobService(
+            ledger, self.identities, self.dispatcher, self.feed, self.clock, self.interventions
+        )
 
         self.loop: asyncio.Task[None] | None = None
 

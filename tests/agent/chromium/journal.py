@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from farm.protocol.messages import AttemptEvent, Notice, StepStarted
+from farm.protocol.messages import AttemptEvent, Notice, Recorded, StepStarted
 from farm.protocol.plan import Plan
 from farm.protocol.recordings import RecordingKind
 
@@ -14,6 +14,7 @@ class Journal:
     def __init__(self) -> None:
         self.events: list[AttemptEvent] = []
         self.files: list[str] = []
+        self.recordings: dict[RecordingKind, bytes] = {}
 
     async def note(self, event: AttemptEvent) -> None:
         self.events.append(event)
@@ -30,10 +31,18 @@ class Journal:
         recording: RecordingKind | None = None,
     ) -> str:
         self.files.append(name)
+        if recording is not None and isinstance(content, Path):
+            self.recordings[recording] = content.read_bytes()
         return name
 
     def notices(self, code: str) -> list[str]:
         return [e.detail for e in self.events if isinstance(e, Notice) and e.code == code]
+
+    def ends(self) -> dict[str, tuple[str, str]]:
+        """How each recording ended, and why."""
+        said = [e for e in self.events if isinstance(e, Recorded)]
+        assert len({e.recording for e in said}) == len(said), "each ends once"
+        return {e.recording.value: (e.state, e.detail) for e in said}
 
     def begun(self, verb: str) -> bool:
         return any(isinstance(e, StepStarted) and e.verb == verb for e in self.events)
