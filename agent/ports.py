@@ -1,7 +1,8 @@
 """What the runner needs from the world, and what the steps need from the runner."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -67,6 +68,37 @@ class Control(Protocol):
         ...
 
 
+class Handed(Protocol):
+    """A file that a page hands out."""
+
+    name: str
+    """As the page suggests it; it may be anything."""
+
+    async def saved(self, max_bytes: int) -> Path:
+        """Return where it is once it is whole.
+
+        Raises:
+            UploadRefused: `artifact_too_large`, and it has been broken off; or `download_failed`.
+        """
+        ...
+
+    async def discard(self) -> None:
+        """Break it off and delete it; never raises."""
+        ...
+
+
+class Files(Protocol):
+    """Files of an attempt on the disk of this machine, until the attempt ends."""
+
+    def expecting(self) -> AbstractContextManager[asyncio.Future[Handed]]:
+        """Take the next file that a page of the attempt hands out; else it is cancelled."""
+        ...
+
+    async def folder(self) -> Path:
+        """Return a folder of the attempt's own."""
+        ...
+
+
 class Evidence(Protocol):
     """Where a run says what it does. Implemented by the runner, used by the steps."""
 
@@ -100,13 +132,25 @@ class Evidence(Protocol):
         """
         ...
 
+    async def fetch(self, reference: str, into: Path, max_bytes: int) -> Path:
+        """Bring a file of the farm into a new folder; return where it is, under its own name.
+
+        Raises:
+            UploadRefused: `value_invalid` if the namespace has no such file; `artifact_too_large`.
+            StaleAssignment: If the farm says that the attempt has ended.
+        """
+        ...
+
 
 class StaleAssignment(Exception):  # noqa: N818 - an outcome of asking, not a fault
     """The attempt has ended for the farm; stop, and touch nothing more."""
 
 
 class UploadRefused(Exception):  # noqa: N818
-    """An artifact was not stored; `reason` is `artifact_store_full` or `artifact_too_large`."""
+    """A file was not passed on.
+
+    `reason` is that of the failure, such as `artifact_store_full` or `artifact_too_large`.
+    """
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -194,16 +238,43 @@ class ChannelClosed(Exception):  # noqa: N818 - every channel ends
 BrowserEvent = TabGone | TabCrashed | WindowGone | Stirred | BrowserLost
 
 
-class Browser(Protocol):
-    """One browser life after another. `start` begins an epoch; `BrowserLost` or `kill` ends it."""
+class Host(Protocol):
+    """What plans run in, a browser or a host of flows, one life after another.
+
+    `start` begins an epoch; `BrowserLost` or `kill` ends it.
+    """
 
     async def start(self, tell: Callable[[BrowserEvent], None]) -> BrowserInfo:
-        """Launch the browser and test it by a page; events of this life go to `tell`.
+        """Begin a life, and test it by a page; its events go to `tell`.
 
         Raises:
-            BrowserUnavailable: If none can be found or started; says what was tried.
+            BrowserUnavailable: If that can't be; says what was tried.
         """
         ...
+
+    async def run(self, context_id: str, plan: Plan, evidence: Evidence, lender: Lender) -> Outcome:
+        """Run a plan on a tab or flow, to the end or until cancelled, with what it borrows.
+
+        Never raises for what a page does. If cancelled, the tab is closed before the cancellation
+        goes on. Whatever is not a success leaves the tab closed.
+        """
+        ...
+
+    async def drain(self) -> None:
+        """Show people that nothing new will be taken, headed only; never fails."""
+        ...
+
+    async def probe(self) -> None:
+        """Open a page of its own, read something of it and close it; raises if that can't be."""
+        ...
+
+    async def kill(self) -> None:
+        """End the life with everything that was started in it, now."""
+        ...
+
+
+class Browser(Host, Protocol):
+    """A host with windows and tabs, which have to be opened."""
 
     async def open_window(self, window_id: str, context_id: str, options: BrowserOptions) -> None:
         """Open a window of a new identity with one tab, under the names given."""
@@ -211,14 +282,6 @@ class Browser(Protocol):
 
     async def open_tab(self, window_id: str, context_id: str) -> None:
         """Open one more tab in a window."""
-        ...
-
-    async def run(self, context_id: str, plan: Plan, evidence: Evidence, lender: Lender) -> Outcome:
-        """Run a plan on a tab, to the end or until cancelled, with what it borrows.
-
-        Never raises for what a page does. If cancelled, the tab is closed before the cancellation
-        goes on. Whatever is not a success leaves the tab closed.
-        """
         ...
 
     async def intervene(self, context_id: str, wanted: Intervene) -> None:
@@ -250,18 +313,6 @@ class Browser(Protocol):
 
         Never raises for what a page, the browser or the farm does.
         """
-        ...
-
-    async def drain(self) -> None:
-        """Show people that nothing new will be taken, headed only; never fails."""
-        ...
-
-    async def probe(self) -> None:
-        """Open a page of its own, evaluate something and close it; raises if that does not work."""
-        ...
-
-    async def kill(self) -> None:
-        """End the browser with everything it started, now."""
         ...
 
 
@@ -298,7 +349,7 @@ class Loans(Protocol):
 
 
 class Uploads(Protocol):
-    """Where the files of attempts go."""
+    """Where the files of attempts go, and come from."""
 
     async def upload(
         self,
@@ -311,6 +362,12 @@ class Uploads(Protocol):
         recording: RecordingKind | None = None,
     ) -> str:
         """Store a file; see `Evidence.upload`."""
+        ...
+
+    async def fetch(
+        self, attempt_id: str, token: Token, reference: str, into: Path, max_bytes: int
+    ) -> Path:
+        """Bring a file; see `Evidence.fetch`."""
         ...
 
 
@@ -328,6 +385,9 @@ __all__ = [
     "Control",
     "Denied",
     "Evidence",
+    "Files",
+    "Handed",
+    "Host",
     "Lender",
     "Link",
     "LinkRefused",

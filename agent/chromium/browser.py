@@ -180,7 +180,7 @@ class ChromiumBrowser:
                 await to_the_end(self._end_tab(context_id))
                 return refused
             recordings = self._recordings(window, tab, plan, evidence)
-            attempt = Attempt(tab, plan, evidence, self._run_plan, recordings)
+            attempt = Attempt(tab, plan, evidence, self._run_plan, self._living().place, recordings)
             outcome = await attempt.run(lambda: self._end_tab(context_id))
             outcome = await loan.give_back(outcome)
         except asyncio.CancelledError:

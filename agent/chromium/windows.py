@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from playwright.async_api import Browser as PlaywrightBrowser
-from playwright.async_api import BrowserContext, Page
+from playwright.async_api import BrowserContext, Download, Page
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Geolocation as PlaywrightGeolocation
 
@@ -80,6 +80,8 @@ class Window:
             service_workers="allow",
         )
         self._context.on("page", self._on_page)
+        # Not on the page: one that is opened for a download is gone before anybody could listen.
+        self._context.on("download", self._on_download)
         self._context.on("close", lambda _: self._on_close())
         if headed:
             await guard_headed(self._context)
@@ -196,6 +198,19 @@ class Window:
         for tab in tuple(self.tabs.values()):
             self._on_tab_closed(tab)
         self._tell(WindowGone(self.window_id))
+
+    async def _on_download(self, download: Download) -> None:
+        """Keep a download that a step waits for, and cancel every other."""
+        tabs = self.tabs.values()
+        page = download.page
+        owner = next((tab for tab in tabs if page is tab.page or page in tab.extras), None)
+        owner = owner or await self._owner(page)
+        if owner is not None and owner.take(download):
+            return
+        if owner is not None:
+            owner.note("download_cancelled", download.suggested_filename)
+        with contextlib.suppress(PlaywrightError):
+            await download.cancel()
 
     async def _on_page(self, page: Page) -> None:
         if self._opening:

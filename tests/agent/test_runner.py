@@ -148,6 +148,12 @@ class StandInUploads:
         self.files.append(f"{attempt_id}/{token.counter}/{name}")
         return name
 
+    async def fetch(
+        self, attempt_id: str, token: wire.Token, reference: str, into: Path, max_bytes: int
+    ) -> Path:
+        self.files.append(f"{attempt_id}/{token.counter}/{reference}")
+        return into / reference.partition("/")[2]
+
 
 class Shell:
     def __init__(self) -> None:

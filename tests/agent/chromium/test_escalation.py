@@ -27,6 +27,7 @@ from agent.ports import (
     Control,
     Denied,
     Evidence,
+    Files,
     TabGone,
     WindowGone,
 )
@@ -74,6 +75,7 @@ async def steps_that_say_when_they_stop(
     denied: Callable[[], Sequence[Denied]],
     bare: Bare,
     control: Control,
+    files: Files,
 ) -> Failure | None:
     await evidence.note(StepStarted(index=0, verb="wait", label="wait"))
     try:
