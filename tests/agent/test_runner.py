@@ -17,6 +17,7 @@ from agent.ports import (
     Channel,
     ChannelClosed,
     Evidence,
+    Lender,
     LinkRefused,
     StaleAssignment,
 )
@@ -24,6 +25,7 @@ from agent.runner import Runner
 from farm.protocol import messages as wire
 from farm.protocol.plan import BrowserOptions, Plan
 from farm.protocol.recordings import RecordingKind
+from tests.agent.lending import NoLoans
 from tests.agent.scene import HELLO, NoChannels, begun, note, plan, token
 
 Tell = Callable[[ev.LinkUp | ev.LinkDown | ev.Heard], None]
@@ -64,7 +66,9 @@ class StandInBrowser:
     async def open_tab(self, window_id: str, context_id: str) -> None:
         self.open.add(context_id)
 
-    async def run(self, context_id: str, plan: Plan, evidence: Evidence) -> ev.Outcome:
+    async def run(
+        self, context_id: str, plan: Plan, evidence: Evidence, lender: Lender
+    ) -> ev.Outcome:
         self.ran.append(context_id)
         self.started.set()
         try:
@@ -145,6 +149,12 @@ class StandInUploads:
         self.files.append(f"{attempt_id}/{token.counter}/{name}")
         return name
 
+    async def fetch(
+        self, attempt_id: str, token: wire.Token, reference: str, into: Path, max_bytes: int
+    ) -> Path:
+        self.files.append(f"{attempt_id}/{token.counter}/{reference}")
+        return into / reference.partition("/")[2]
+
 
 class Shell:
     def __init__(self) -> None:
@@ -155,6 +165,7 @@ class Shell:
             browser=self.browser,
             link=self.link,
             uploads=self.uploads,
+            loans=NoLoans(),
             channels=NoChannels(),
             monotonic=lambda: self.now,
             wall_clock=lambda: 5.0,
