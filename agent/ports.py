@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
@@ -20,9 +21,18 @@ from agent.machine.events import (
     TabGone,
     WindowGone,
 )
+from farm.protocol.failures import Reason
+from farm.protocol.identities import Lent
 from farm.protocol.messages import AttemptEvent, FromAgent, Intervene, Token
 from farm.protocol.plan import BrowserOptions, Plan
 from farm.protocol.recordings import RecordingKind
+
+
+class ProxyFault(StrEnum):
+    """How a proxy that a window's pages go through failed them; the values are notices' codes."""
+
+    UNREACHABLE = "proxy_unreachable"
+    AUTH_REFUSED = "proxy_auth_refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +44,8 @@ class Denied:
     reason: str
     unreachable: bool = False
     """The policy allowed it, but nobody answered there."""
+    proxy: ProxyFault | None = None
+    """It was the proxy further out that failed."""
 
 
 Bare = Callable[[], AbstractAsyncContextManager[None]]
@@ -146,6 +158,37 @@ class UploadRefused(Exception):  # noqa: N818
         self.detail = detail
 
 
+class BorrowRefused(Exception):  # noqa: N818 - an outcome of asking
+    """What a run borrows was not lent, or not taken back; `detail` quotes nothing of it."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+class Lender(Protocol):
+    """Lends to one run. What is secret passes here and by no other way."""
+
+    async def borrow(self) -> Lent:
+        """Return the saved state and the proxy of the attempt.
+
+        Raises:
+            BorrowRefused: If the farm has them no more, can't read them, or is not there.
+            StaleAssignment: If the attempt has ended for the farm.
+        """
+        ...
+
+    async def give_back(self, state: bytes) -> None:
+        """Have a storage state (JSON, UTF-8) kept in the place of the one lent, whole.
+
+        Raises:
+            BorrowRefused: If it is too large, or the farm is not there: the old one stays.
+            StaleAssignment: If the attempt has ended for the farm: the old one stays.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserInfo:
     """What was started."""
@@ -209,8 +252,8 @@ class Host(Protocol):
         """
         ...
 
-    async def run(self, context_id: str, plan: Plan, evidence: Evidence) -> Outcome:
-        """Run a plan on a tab or flow, to the end or until cancelled.
+    async def run(self, context_id: str, plan: Plan, evidence: Evidence, lender: Lender) -> Outcome:
+        """Run a plan on a tab or flow, to the end or until cancelled, with what it borrows.
 
         Never raises for what a page does. If cancelled, the tab is closed before the cancellation
         goes on. Whatever is not a success leaves the tab closed.
@@ -297,6 +340,14 @@ class LinkRefused(Exception):  # noqa: N818
     """The farm will not let this agent in."""
 
 
+class Loans(Protocol):
+    """Where attempts borrow."""
+
+    def of(self, attempt_id: str, token: Token) -> Lender:
+        """Return who lends to an attempt, under its token."""
+        ...
+
+
 class Uploads(Protocol):
     """Where the files of attempts go, and come from."""
 
@@ -322,6 +373,7 @@ class Uploads(Protocol):
 
 __all__ = [
     "Bare",
+    "BorrowRefused",
     "Browser",
     "BrowserEvent",
     "BrowserInfo",
@@ -336,9 +388,12 @@ __all__ = [
     "Files",
     "Handed",
     "Host",
+    "Lender",
     "Link",
     "LinkRefused",
+    "Loans",
     "Outcome",
+    "ProxyFault",
     "SeenTab",
     "SeenWindow",
     "StaleAssignment",

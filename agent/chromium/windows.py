@@ -16,7 +16,9 @@ from agent.chromium.shielding import within
 from agent.chromium.sight import Shown
 from agent.chromium.tabs import End, Tab
 from agent.egress.policy import Policy
+from agent.egress.upstream import Upstream
 from agent.ports import BrowserEvent, Denied, Stirred, TabCrashed, TabGone, WindowGone
+from farm.protocol.identities import ProxyRoute
 from farm.protocol.plan import BrowserOptions, Egress, Geolocation
 
 MAX_EXTRA_TABS = 5
@@ -43,6 +45,7 @@ class Window:
         self._lost = False
         self._unclaimed: list[Page] = []
         self._running: dict[str, Egress] = {}
+        self._upstream: Upstream | None = None
 
     @property
     def context(self) -> BrowserContext:
@@ -112,13 +115,16 @@ class Window:
                     window_id=self.window_id, page=page, opener=tab.context_id, crashed=crashed
                 )
 
-    def begin(self, context_id: str, egress: Egress) -> None:
-        """Let the window go where the attempt on one of its tabs may go.
+    def begin(self, context_id: str, egress: Egress, route: ProxyRoute | None = None) -> None:
+        """Let the window go where the attempt on one of its tabs may go, by way of a proxy or not.
+
+        A window that others work in, too, has no proxy of one attempt.
 
         Raises:
-            ValueError: If an entry of `egress` means nothing.
+            ValueError: If an entry of `egress` or the proxy means nothing.
         """
         Policy.of(egress)
+        self._upstream = None if route is None else Upstream.of(route)
         for tab in self.tabs.values():
             if tab.company is not None:
                 tab.company()
@@ -145,7 +151,7 @@ class Window:
     def _apply_egress(self) -> None:
         # Tabs of one window share its connections, and whoever asked for them its identity.
         entries = dict.fromkeys(e for egress in self._running.values() for e in egress.allow)
-        self._forwarder.apply(Policy.of(Egress(allow=tuple(entries))))
+        self._forwarder.apply(Policy.of(Egress(allow=tuple(entries))), self._upstream)
 
     async def close(self) -> bool:
         """Close it with all its tabs; tell whether the browser did so in time. May be repeated."""
