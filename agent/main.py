@@ -14,6 +14,7 @@ import structlog
 from agent.channels import WebSocketChannels
 from agent.chromium.browser import ChromiumBrowser
 from agent.chromium.recording.encoder import find_ffmpeg
+from agent.chromium.screen import Seen, watching
 from agent.clock import monotonic, wall_clock
 from agent.config import Settings, environment
 from agent.link import HttpUploads, WebSocketLink
@@ -29,6 +30,7 @@ from farm.protocol.recordings import RECORDS, RECORDS_VIDEO
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _PR_SET_PDEATHSIG = 1
+_CAN = ("pause", "resume", "takeover", "hand_back")
 _LOOK_S = 1.0
 """So often an agent with windows looks where these are and which tab is in front."""
 
@@ -73,6 +75,8 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
         browser = ChromiumBrowser(
             headless=not settings.headed,
             overlay=settings.overlay,
+            guard=_guards(settings),
+            longest_pause_s=settings.longest_pause_s,
             env=env,
             executable=settings.browser,
             sandbox=settings.sandbox,
@@ -92,14 +96,15 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
             wall_clock=wall_clock,
         )
         _listen_for_signals(runner, settings)
-        return await runner.run()
+        with _people_seen(settings, env, browser):
+            return await runner.run()
 
 
 def _hello(settings: Settings, *, video: bool) -> Hello:
     return Hello(
         client_id=settings.client_id,
         client_type="browser",
-        capabilities=("pause", "resume", "takeover", "hand_back"),
+        capabilities=_CAN + (("message",) if settings.headed and settings.overlay else ()),
         instance=uuid.uuid4().hex,
         epoch="",
         namespaces=settings.namespaces,
@@ -110,6 +115,24 @@ def _hello(settings: Settings, *, video: bool) -> Hello:
             max_tabs_per_window=settings.max_tabs_per_window,
         ),
     )
+
+
+def _guards(settings: Settings) -> bool:
+    return settings.headed if settings.input_guard is None else settings.input_guard
+
+
+def _people_seen(
+    settings: Settings, env: Mapping[str, str], browser: ChromiumBrowser
+) -> contextlib.AbstractContextManager[None]:
+    """Watch the display for what the guard keeps out of the pages, and so from the overlay."""
+    if not (settings.headed and settings.overlay and _guards(settings)):
+        return contextlib.nullcontext()
+    loop = asyncio.get_running_loop()
+
+    def tell(press: Seen) -> None:
+        loop.call_soon_threadsafe(browser.seen, press)
+
+    return watching(env["DISPLAY"], key=settings.takeover_key, tell=tell)
 
 
 def _listen_for_signals(runner: Runner, settings: Settings) -> None:

@@ -18,7 +18,7 @@ from agent.steps.verbs import VERBS, Verb
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.messages import StepEnded, StepStarted
 from farm.protocol.plan import Plan, Timeouts
-from farm.protocol.steps import Extract, Html, Pdf, Screenshot, Step, StepBase
+from farm.protocol.steps import HUMAN_MS, Extract, Html, Human, Pdf, Screenshot, Step, StepBase
 
 _NEVER_SKIPPED = frozenset(
     {Reason.PAGE_CRASHED, Reason.PAGE_CLOSED, Reason.BROWSER_LOST, Reason.STALE_ASSIGNMENT}
@@ -139,6 +139,8 @@ def label_of(step: StepBase) -> str:
 def _timeout_of(step: StepBase, verb: Verb, timeouts: Timeouts) -> int:
     if step.timeout is not None:
         return step.timeout
+    if isinstance(step, Human):
+        return HUMAN_MS
     return timeouts.navigation if verb.navigates else timeouts.step
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from agent.steps import (
     artifacts,
     forms,
+    human,
     navigation,
     pointer,
     scripting,
@@ -49,6 +50,7 @@ VERBS: dict[type[steps.StepBase], Verb] = {
     steps.Check: Verb(do=forms.check, begins_effect=True),
     steps.Uncheck: Verb(do=forms.uncheck, begins_effect=True),
     steps.Wait: Verb(do=waiting.wait),
+    steps.Human: Verb(do=human.human),
     steps.WaitFor: Verb(do=waiting.wait_for),
     steps.Assert: Verb(do=waiting.assert_that, reads=True),
     steps.Extract: Verb(do=extract, begins_effect=True, reads=True),

@@ -252,7 +252,7 @@ async def _running(
         settings.live,
         channels=channels,
         places=Places(registry, ledger, clock),
-        acts=JobActs(jobs, app_node.tell_here),
+        acts=JobActs(jobs),
         feed=feed,
         clock=clock,
         key=_live_key(settings.data_dir),

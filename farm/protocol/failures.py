@@ -16,6 +16,7 @@ class Reason(StrEnum):
     CANCELLED = "cancelled"
     DRAINED = "drained"
     EGRESS_DENIED = "egress_denied"
+    HUMAN_TIMEOUT = "human_timeout"
     HTTP_STATUS = "http_status"
     IDENTITY_NOT_SAVED = "identity_not_saved"
     IDENTITY_TOO_LARGE = "identity_too_large"
@@ -47,6 +48,7 @@ PERMANENT = frozenset(
         Reason.CANCELLED,
         Reason.EGRESS_DENIED,
         Reason.IDENTITY_TOO_LARGE,
+        Reason.HUMAN_TIMEOUT,
         Reason.JOB_TIMEOUT,
         Reason.PAUSED_TOO_LONG,
         Reason.PROXY_AUTH_REFUSED,
