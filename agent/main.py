@@ -15,6 +15,7 @@ from agent.channels import WebSocketChannels
 from agent.clock import monotonic, wall_clock
 from agent.config import Settings, environment
 from agent.link import HttpUploads, WebSocketLink
+from agent.loans import HttpLoans
 from agent.machine import Machine, Profile
 from agent.machine.events import Exit, StopRequested
 from agent.ports import Browser, BrowserUnavailable, Host, LinkRefused
@@ -82,6 +83,7 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
             flows=flows,
             link=link,
             uploads=HttpUploads(session, lambda: link.url),
+            loans=HttpLoans(session, lambda: link.url),
             channels=WebSocketChannels(session, lambda: link.url),
             monotonic=monotonic,
             wall_clock=wall_clock,

@@ -16,6 +16,7 @@ from agent.ports import (
     Channels,
     Host,
     Link,
+    Loans,
     StaleAssignment,
     Uploads,
 )
@@ -91,6 +92,13 @@ class RunEvidence:
             recording=recording,
         )
 
+    async def fetch(self, reference: str, into: Path, max_bytes: int) -> Path:
+        """See `Evidence.fetch`."""
+        if self._disowned:
+            raise StaleAssignment
+        plan, token = self._start.plan, self._start.token
+        return await self._uploads.fetch(plan.attempt_id, token, reference, into, max_bytes)
+
     def begin(self) -> None:
         """Say that the first step is about to begin; from here on the attempt counts (P13)."""
         self.begun = True
@@ -123,6 +131,7 @@ class Runner:
         flows: Host | None = None,
         link: Link,
         uploads: Uploads,
+        loans: Loans,
         channels: Channels,
         monotonic: Callable[[], float],
         wall_clock: Callable[[], float],
@@ -135,6 +144,7 @@ class Runner:
             flows: What they run in, where it has none; one of the two is given.
             link: The connection to the farm.
             uploads: Where files go.
+            loans: Where attempts borrow.
             channels: What the big and fast things travel on.
             monotonic: A clock that never jumps.
             wall_clock: The time of day.
@@ -147,6 +157,7 @@ class Runner:
         self._windowed = browser
         self._link = link
         self._uploads = uploads
+        self._loans = loans
         self._channels = channels
         self._monotonic = monotonic
         self._wall_clock = wall_clock
@@ -248,7 +259,8 @@ class Runner:
 
     async def _run(self, start: ev.StartRun, evidence: RunEvidence) -> ev.Outcome:
         evidence.begin()
-        return await self._host.run(start.context_id, start.plan, evidence)
+        lender = self._loans.of(start.plan.attempt_id, start.token)
+        return await self._host.run(start.context_id, start.plan, evidence, lender)
 
     def _run_done(self, start: ev.StartRun, task: asyncio.Task[ev.Outcome]) -> None:
         # Told by a callback, because a task that is cancelled before its first step runs no line.

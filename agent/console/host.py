@@ -19,6 +19,7 @@ from agent.ports import (
     BrowserLost,
     BrowserUnavailable,
     Evidence,
+    Lender,
     Outcome,
     StaleAssignment,
 )
@@ -66,8 +67,13 @@ class FlowHost:
             product=f"flows/turbohtml {version('turbohtml')}", executable="", pid=os.getpid()
         )
 
-    async def run(self, context_id: str, plan: Plan, evidence: Evidence) -> Outcome:
+    async def run(
+        self, context_id: str, plan: Plan, evidence: Evidence, lender: Lender | None = None
+    ) -> Outcome:
         """Run a plan in a flow; see the port. Nothing of it is left afterwards."""
+        if plan.borrows is not None:
+            detail = "a flow has no window for an identity, and goes through no proxy"
+            return _failed(Reason.IDENTITY_UNAVAILABLE, detail)
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine runs in a task
         self._attempts.add(task)

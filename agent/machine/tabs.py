@@ -340,6 +340,8 @@ class Tabs:
         for tab in self._in(window):
             tab.state = TabState.CLOSING
         self.changed = True
+        if window.prepared:
+            self.touch()  # the farm may be about to lend it
         return [ev.CloseWindow(window.window_id)]
 
     # What happens by itself

@@ -248,11 +248,12 @@ async def _running(
         ),
         lambda: tokens.lend(scope="agent", namespace=VERIFY, name="farm verify"),
     )
+    places = Places(registry, ledger, clock)
     live_view = live_of(
         settings.live,
         channels=channels,
-        places=Places(registry, ledger, clock),
-        acts=JobActs(jobs, app_node.tell_here),
+        places=places,
+        acts=JobActs(jobs, places),
         feed=feed,
         clock=clock,
         key=_live_key(settings.data_dir),

@@ -14,6 +14,7 @@ class Reason(StrEnum):
     ARTIFACT_STORE_FULL = "artifact_store_full"
     ARTIFACT_TOO_LARGE = "artifact_too_large"
     CANCELLED = "cancelled"
+    DOWNLOAD_FAILED = "download_failed"
     DRAINED = "drained"
     EGRESS_DENIED = "egress_denied"
     HTTP_STATUS = "http_status"

@@ -92,6 +92,8 @@ def needs_browser(step: steps.Step) -> Iterator[tuple[Path, str]]:
             | steps.Hover()
             | steps.Scroll()
             | steps.Screenshot()
+            | steps.Download()
+            | steps.Upload()
             | steps.Pdf()
             | steps.Eval()
         ):

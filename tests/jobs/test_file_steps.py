@@ -193,6 +193,8 @@ steps:
   - screenshot
   - pdf: {landscape: true}
   - html: {name: x.html}
+  - download: {selector: "#a", max_bytes: 9}
+  - upload: {selector: "#a", files: [file_1/a.txt]}
   - eval: {script: "a => a", args: {x: [1, 2.5]}, var: y}
   - assert: {var: y, equals: 1.0}
   - set: {var: z, value: {a: [true]}}
