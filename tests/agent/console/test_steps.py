@@ -9,7 +9,7 @@ from agent.console.verbs import VERBS
 from farm.protocol import steps as protocol
 from farm.protocol.failures import Reason
 from farm.protocol.flows import needs_browser
-from farm.protocol.messages import EffectBegun, StepEnded, StepStarted
+from farm.protocol.messages import EffectBegun
 from tests.agent.console.conftest import FlowRun, answering
 from tests.agent.steps.conftest import Site
 
@@ -90,8 +90,8 @@ async def test_looking_at_a_page_that_does_not_change(
 
 async def test_the_evidence_is_that_of_a_tab(flow: FlowRun, page: dict[str, Any]) -> None:
     assert await flow(page, {"type": "html", "name": "p.html"}) is None
-    kinds: list[object] = [type(event) for event in flow.evidence.events]
-    assert kinds == [StepStarted, StepEnded, StepStarted, StepEnded]
+    kinds = [type(event).__name__ for event in flow.evidence.events]
+    assert kinds == 2 * ["StepStarted", "StepEnded"]
     content, media_type = flow.evidence.files["p.html"]
     assert media_type == "text/html"
     assert content.startswith(b"<html><head><title>T</title></head><body><div class=")
