@@ -7,6 +7,7 @@ time, or a step that goes on after its own time.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import Protocol, assert_never
 
 import structlog
@@ -15,13 +16,14 @@ from playwright.async_api import Page
 import overlay
 from agent.chromium.control import Act
 from agent.chromium.countdown import Countdown
+from agent.chromium.files import AttemptFiles
 from agent.chromium.happenings import Happenings
 from agent.chromium.recording import Recordings
 from agent.chromium.shielding import to_the_end
 from agent.chromium.tabs import End, Tab
 from agent.chromium.watched import Watched
 from agent.machine.control import Move, OutOfPlaceError
-from agent.ports import Bare, Control, Denied, Evidence, Outcome, StaleAssignment
+from agent.ports import Bare, Control, Denied, Evidence, Files, Outcome, StaleAssignment
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.plan import Plan
 
@@ -51,6 +53,7 @@ class RunPlan(Protocol):
         denied: Callable[[], Sequence[Denied]],
         bare: Bare,
         control: Control,
+        files: Files,
     ) -> Failure | None:
         """Run the plan; None is success."""
         ...
@@ -65,6 +68,7 @@ class Attempt:
         plan: Plan,
         evidence: Evidence,
         run_plan: RunPlan,
+        folder: Path,
         recordings: Recordings | None = None,
     ) -> None:
         self._tab = tab
@@ -75,6 +79,7 @@ class Attempt:
         self._verdict: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._hung, self._moved = asyncio.Event(), asyncio.Event()
         self._happenings = Happenings()
+        self._files = AttemptFiles(folder)
         self._watched = Watched(
             evidence, plan, overlay=tab.overlay, hung=self._hung.set, overdue=self._overdue
         )
@@ -107,7 +112,7 @@ class Attempt:
     async def _run(self, close: Callable[[], Awaitable[None]]) -> Outcome:
         self._job_time.go()
         self._tab.control.begin(self._happenings.tell, self._control_moved)
-        self._tab.happenings = self._happenings
+        self._tab.happenings, self._tab.files = self._happenings, self._files
         self._tab.ended.add_done_callback(self._on_end)
         try:
             async with asyncio.TaskGroup() as group:
@@ -141,7 +146,8 @@ class Attempt:
             self._pause_time.stop()
             self._watched.stop()
             self._tab.ended.remove_done_callback(self._on_end)
-            self._tab.happenings = None
+            self._tab.happenings = self._tab.files = None
+            await self._files.close()
 
     async def _work(self) -> Outcome:
         overlay = self._tab.overlay
@@ -164,6 +170,7 @@ class Attempt:
                 denied=self._happenings.denied,
                 bare=nullcontext if overlay is None else overlay.bare,
                 control=self._tab.control,
+                files=self._files,
             )
         except StaleAssignment:
             return self._failed(Reason.STALE_ASSIGNMENT, "the attempt has ended for the farm")

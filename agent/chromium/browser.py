@@ -12,6 +12,7 @@ from playwright.async_api import Browser as PlaywrightBrowser
 from playwright.async_api import Error as PlaywrightError
 
 from agent.chromium.attempt import Attempt, RunPlan
+from agent.chromium.borrowing import Borrowing
 from agent.chromium.control import LONGEST_S, Guarding
 from agent.chromium.discovery import find
 from agent.chromium.launch import Life
@@ -25,6 +26,7 @@ from agent.chromium.windows import CLOSE_S, Window
 from agent.chromium.workspace import sweep
 from agent.machine.control import Move
 from agent.ports import (
+    BorrowRefused,
     BrowserEvent,
     BrowserInfo,
     BrowserLost,
@@ -32,8 +34,10 @@ from agent.ports import (
     Channel,
     ChannelClosed,
     Evidence,
+    Lender,
     Outcome,
     SeenWindow,
+    StaleAssignment,
     Stirred,
     WindowGone,
 )
@@ -164,22 +168,25 @@ class ChromiumBrowser:
             await to_the_end(self._end_tab(context_id))
             raise
 
-    async def run(self, context_id: str, plan: Plan, evidence: Evidence) -> Outcome:
+    async def run(
+        self, context_id: str, plan: Plan, evidence: Evidence, lender: Lender | None = None
+    ) -> Outcome:
         """Run a plan on a tab; see the port."""
         place = self._place(context_id)
         if place is None:
             return _refused(Reason.PAGE_CLOSED, "the tab was gone before the attempt began")
         window, tab = place
+        loan = Borrowing(tab, plan.borrows, lender)
         tab.begin_task()
         try:
-            window.begin(context_id, plan.egress)
-        except ValueError as error:
-            await to_the_end(self._end_tab(context_id))
-            return _refused(Reason.VALUE_INVALID, f"egress.allow: {error}")
-        try:
+            refused = await _begin(window, context_id, plan, loan)
+            if refused is not None:
+                await to_the_end(self._end_tab(context_id))
+                return refused
             recordings = self._recordings(window, tab, plan, evidence)
-            attempt = Attempt(tab, plan, evidence, self._run_plan, recordings)
+            attempt = Attempt(tab, plan, evidence, self._run_plan, self._living().place, recordings)
             outcome = await attempt.run(lambda: self._end_tab(context_id))
+            outcome = await loan.give_back(outcome)
         except asyncio.CancelledError:
             window.abandon(context_id)
             await to_the_end(self._end_tab(context_id))
@@ -380,6 +387,19 @@ class ChromiumBrowser:
         for window in windows.values():
             window.lose()
             self._dead.append(window)
+
+
+async def _begin(window: Window, context_id: str, plan: Plan, loan: Borrowing) -> Outcome | None:
+    """Make a window ready for a run; return how it ends if that can't be."""
+    try:
+        window.begin(context_id, plan.egress, await loan.take())
+    except ValueError as error:
+        return _refused(Reason.VALUE_INVALID, f"egress.allow or the proxy: {error}")
+    except BorrowRefused as refused:
+        return _refused(refused.reason, refused.detail)
+    except StaleAssignment:
+        return _refused(Reason.STALE_ASSIGNMENT, "the attempt has ended for the farm")
+    return None
 
 
 def _refused(reason: Reason, detail: str) -> Outcome:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Self
 
-from playwright.async_api import BrowserContext, CDPSession, Page
+from playwright.async_api import BrowserContext, CDPSession, Download, Page
 from playwright.async_api import Error as PlaywrightError
 
 from agent.chromium.control import TabControl
+from agent.chromium.files import AttemptFiles
 from agent.chromium.happenings import Happenings
 from agent.chromium.overlays import TabOverlay
 from agent.chromium.screen import Seen
@@ -54,6 +55,8 @@ class Tab:
         self.ended: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self.happenings: Happenings | None = None
         """Of the attempt that runs on it; None while none does."""
+        self.files: AttemptFiles | None = None
+        """Of the same attempt."""
         self.task_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when another attempt begins: who watched the last may have no right to this one."""
         self.extras: dict[Page, bool] = {}
@@ -94,6 +97,10 @@ class Tab:
         """Keep a notice for the attempt that runs, if one does."""
         if self.happenings is not None:
             self.happenings.note(code, detail)
+
+    def take(self, download: Download) -> bool:
+        """Hand a download to the step that expects it; tell whether there is one."""
+        return self.files is not None and self.files.take(download)
 
     def flooded(self) -> None:
         """One of its pages raises errors without end."""

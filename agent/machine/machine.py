@@ -44,6 +44,8 @@ class Machine:
     def __init__(self, profile: Profile, *, new_epoch: Callable[[], str]) -> None:
         self._new_epoch = new_epoch
         self._link = LinkState(profile.hello)
+        self._flows_only = profile.hello.client_type == "console"
+        self._most_flows = profile.hello.capacity.max_flows
         self._tabs = Tabs(identity_idle_s=profile.identity_idle_s)
         self._runs = Runs()
         self._can = frozenset(profile.hello.capabilities)
@@ -60,6 +62,8 @@ class Machine:
         """When a stopping agent was asked to stop, or its last run ended since."""
         self._deadline: float | None = None
         """When a stopping agent stops waiting."""
+        self._short: str | None = None
+        """What there is too little of on the disk."""
         self._said_bye = False
 
     @property
@@ -77,6 +81,15 @@ class Machine:
         """Tell whether it takes nothing new."""
         return self._deadline is not None
 
+    @property
+    def takes_nothing(self) -> bool:
+        """Tell whether nothing new is begun: it is draining, or there is no room on the disk."""
+        return self.draining or self._short is not None
+
+    def _report(self) -> wire.Report:
+        because = "low_disk" if self._short is not None else ""
+        return self._link.report(self._tabs, draining=self.takes_nothing, because=because)
+
     def may_act(self, now: float) -> bool:
         """Tell whether the farm can't have taken us for gone yet."""
         return self._link.may_act(now)
@@ -91,7 +104,7 @@ class Machine:
         # What nobody waits for comes with what is urgent, or with the next tick.
         due = self._tabs.urgent or (self._tabs.changed and isinstance(event, ev.Tick))
         if due and self._link.reporting:
-            instructions.append(ev.Send(self._link.report(self._tabs, draining=self.draining)))
+            instructions.append(ev.Send(self._report()))
         return [*instructions, *self._maybe_leave(now)]
 
     def _react(self, event: Event, now: float) -> list[Instruction]:  # noqa: C901 - a flat table
@@ -139,6 +152,9 @@ class Machine:
                 return self._heard(message, now)
             case ev.Tick():
                 return self._tick(now)
+            case ev.DiskChanged(short):
+                self._short = short
+                self._tabs.touch()
             case ev.StopRequested(deadline_s):
                 return self._stop(deadline_s, now)
         return []
@@ -177,8 +193,10 @@ class Machine:
         # The report goes first, so that the farm finds the context when it reads the result.
         report: list[Instruction] = []
         if self._link.reporting:
-            report.append(ev.Send(self._link.report(self._tabs, draining=self.draining)))
-        value = {"window_id": tab.window_id, "context_id": tab.context_id}
+            report.append(ev.Send(self._report()))
+        value = {"context_id": tab.context_id}
+        if (window_id := self._tabs.window_of(tab.context_id)) is not None:
+            value["window_id"] = window_id
         return [*report, _done(command_id, value)]
 
     def _prepare_failed(self, context_id: str, detail: str, now: float) -> list[Instruction]:
@@ -192,7 +210,7 @@ class Machine:
         if self._stock.too_many(room, self._capacity):
             return self._tabs.close_prepared(self._stock, most=1)
         kind = self._stock.missing(room, self._capacity, now)
-        if kind is None or self.draining or not self._link.reporting:
+        if kind is None or self.takes_nothing or not self._link.reporting:
             return []
         tab = self._tabs.prepare(kind, now)
         return [ev.PrepareWindow(tab.window_id, tab.context_id, kind.options)]
@@ -242,6 +260,8 @@ class Machine:
                 return self._probe(command)
             case _ if self.draining:
                 return [_refusal(command, "draining")]
+            case _ if self._short is not None:
+                return [_refusal(command, "draining", f"low_disk: {self._short}")]
             case _ if not self._link.reporting:
                 return [_refusal(command, "busy", "the browser is starting")]
             case wire.OpenWindow() | wire.OpenTab() | wire.CreateFlow():
@@ -255,13 +275,22 @@ class Machine:
         body: wire.OpenWindow | wire.OpenTab | wire.CreateFlow,
         now: float,
     ) -> list[Instruction]:
+        if self._flows_only is not isinstance(body, wire.CreateFlow):
+            has, lacks = ("flows", "windows") if self._flows_only else ("windows", "flows")
+            return [_refusal(command, "not_understood", f"this agent has {has}, not {lacks}")]
         match body:
             case wire.OpenWindow():
                 return self._open_window(command.command_id, body, now)
             case wire.OpenTab(window_id=window_id):
                 return self._open_tab(command, window_id)
             case wire.CreateFlow():
-                return [_refusal(command, "not_understood", "this agent has windows, not flows")]
+                return self._open_flow(command, now)
+
+    def _open_flow(self, command: wire.Command, now: float) -> list[Instruction]:
+        if self._tabs.flows >= self._most_flows:
+            return [_refusal(command, "busy", f"{self._most_flows} flows are there already")]
+        self._tabs.open_flow(command.command_id, now)
+        return self._opened(command.command_id, now)
 
     def _open_window(self, command_id: str, body: wire.OpenWindow, now: float) -> list[Instruction]:
         if body.identity is None:
@@ -308,7 +337,7 @@ class Machine:
         return [ev.RunProbe(command.command_id)]
 
     def _open_channel(self, asked: wire.OpenChannel) -> Instruction:
-        if asked.kind not in CHANNELS:
+        if asked.kind not in CHANNELS or self._flows_only:  # a flow shows nothing
             return _no_channel(asked, "not_understood", f"no channels of kind {asked.kind!r}")
         if not self._link.reporting:
             return _no_channel(asked, "unavailable", "the browser is starting")

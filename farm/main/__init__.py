@@ -248,11 +248,12 @@ async def _running(
         ),
         lambda: tokens.lend(scope="agent", namespace=VERIFY, name="farm verify"),
     )
+    places = Places(registry, ledger, clock)
     live_view = live_of(
         settings.live,
         channels=channels,
-        places=Places(registry, ledger, clock),
-        acts=JobActs(jobs),
+        places=places,
+        acts=JobActs(jobs, places),
         feed=feed,
         clock=clock,
         key=_live_key(settings.data_dir),
@@ -265,6 +266,7 @@ async def _running(
                 settings.data_dir / "artifacts",
                 max_bytes=settings.artifacts.max_bytes,
                 min_free_bytes=settings.artifacts.min_free_bytes,
+                min_free_inodes=settings.artifacts.min_free_inodes,
             ),
             registry=registry,
             app_node=app_node,

@@ -15,6 +15,7 @@ from farm.protocol.resources import (
     ArtifactList,
     ArtifactView,
     EventView,
+    FileStored,
     InterventionView,
     JobAccepted,
     JobDetail,
@@ -187,6 +188,10 @@ class FarmClient:
         async with self._farm.open("GET", _path("jobs", id, "artifacts", name)) as response:
             async for chunk in chunks(response):
                 yield chunk
+
+    async def put_file(self, name: str, content: bytes | AsyncIterator[bytes]) -> FileStored:
+        """Hand in a file that the step `upload` may name by the reference returned."""
+        return await self._farm.call(FileStored, "POST", _path("files", name), data=content)
 
     async def cancel(self, id: str, *, by: str | None = None) -> JobView:
         """Ask for a job to be stopped; one that runs is `cancelling` until it has."""

@@ -53,8 +53,6 @@ class Place:
     task_id: str
     job_id: str | None = None
     job: str | None = None
-    command_id: str | None = None
-    """Of the attempt that runs in it."""
 
 
 class Places:
@@ -131,5 +129,5 @@ class Places:
                     job = await self._ledger.job(assignment.namespace, attempt.job_id)
                 except NotFoundError:
                     return {}
-                return {"job_id": job.job_id, "job": job.name, "command_id": attempt.command_id}
+                return {"job_id": job.job_id, "job": job.name}
         return {}
