@@ -182,6 +182,7 @@ steps:
   - wait_for: {selector: "#a", count: 3}
   - wait_for_url: "**/x"
   - wait: 1.5s
+  - human: {message: "Solve it", timeout: 2h}
   - extract:
       list: li
       fields:
