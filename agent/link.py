@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from agent.machine.events import Heard, LinkDown, LinkUp
 from agent.ports import LinkRefused, StaleAssignment, UploadRefused
 from farm.protocol.messages import Ack, FromAgent, Refused, ToAgent, Token, Welcome, to_agent
+from farm.protocol.recordings import RecordingKind
 
 _FIRST_WAIT_S = 0.2
 _LONGEST_WAIT_S = 10.0
@@ -175,31 +176,43 @@ class HttpUploads:
         """Says where the farm is that the agent is linked to."""
 
     async def upload(
-        self, attempt_id: str, token: Token, name: str, content: bytes | Path, media_type: str
+        self,
+        attempt_id: str,
+        token: Token,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
     ) -> str:
         """See `Uploads.upload`; dials again a few times where the farm is not there."""
+        headers = {
+            "Content-Type": media_type,
+            "X-Tabfarm-Token": f"{token.store_epoch}.{token.counter}",
+        }
+        if recording is not None:
+            headers["X-Tabfarm-Recording"] = recording.value
         wait_s = _FIRST_WAIT_S
         for _ in range(_UPLOAD_TRIES - 1):
             try:
-                return await self._put(attempt_id, token, name, content, media_type)
+                return await self._put(attempt_id, name, content, headers)
             except (aiohttp.ClientError, OSError) as error:
                 log.warning("upload.failed", name=name, reason=str(error))
             await asyncio.sleep(wait_s)
             wait_s *= 2
         try:
-            return await self._put(attempt_id, token, name, content, media_type)
+            return await self._put(attempt_id, name, content, headers)
         except (aiohttp.ClientError, OSError) as error:
             raise UploadRefused("internal", f"{name} could not be uploaded: {error}") from error
 
     async def _put(
-        self, attempt_id: str, token: Token, name: str, content: bytes | Path, media_type: str
+        self, attempt_id: str, name: str, content: bytes | Path, headers: dict[str, str]
     ) -> str:
         url = f"{self._farm()}/v1/attempts/{quote(attempt_id)}/artifacts/{quote(name, safe='')}"
-        headers = {
-            "Content-Type": media_type,
-            "X-Tabfarm-Token": f"{token.store_epoch}.{token.counter}",
-        }
         data = content if isinstance(content, bytes) else _chunks(content)
+        if isinstance(content, Path):  # so that one which has no room is refused before it is sent
+            size = (await asyncio.to_thread(content.stat)).st_size
+            headers = headers | {"Content-Length": str(size)}
         async with self._session.put(url, data=data, headers=headers) as answer:
             match answer.status:
                 case HTTPStatus.OK | HTTPStatus.CREATED:
@@ -209,9 +222,19 @@ class HttpUploads:
                 case HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
                     raise UploadRefused("artifact_too_large", f"{name} is larger than allowed")
                 case HTTPStatus.INSUFFICIENT_STORAGE:
-                    raise UploadRefused("artifact_store_full", f"the farm has no room for {name}")
+                    detail = f"the farm has no room for {name}{await _detail(answer)}"
+                    raise UploadRefused("artifact_store_full", detail)
                 case status:
                     raise aiohttp.ClientError(f"the farm answered {status}")
+
+
+async def _detail(answer: aiohttp.ClientResponse) -> str:
+    """Return what a problem says, after a colon; nothing where it is none."""
+    try:
+        problem = await answer.json(content_type=None)
+        return f": {problem['detail']}"
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 async def _chunks(path: Path) -> AsyncIterator[bytes]:

@@ -91,6 +91,7 @@ def _hello(settings: Settings) -> Hello:
     return Hello(
         client_id=settings.client_id,
         client_type="browser",
+        capabilities=("pause", "resume", "takeover", "hand_back"),
         instance=uuid.uuid4().hex,
         epoch="",
         namespaces=settings.namespaces,

@@ -19,8 +19,9 @@ from agent.machine.events import (
     TabGone,
     WindowGone,
 )
-from farm.protocol.messages import AttemptEvent, FromAgent, Token
+from farm.protocol.messages import AttemptEvent, FromAgent, Intervene, Token
 from farm.protocol.plan import BrowserOptions, Plan
+from farm.protocol.recordings import RecordingKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,22 @@ Bare = Callable[[], AbstractAsyncContextManager[None]]
 """Makes a context in which the page has nothing in it that is not its own."""
 
 
+class Control(Protocol):
+    """Who has control of the tab, as far as steps need to know."""
+
+    async def gate(self) -> None:
+        """Return when automation has control; to be called between two steps."""
+        ...
+
+    async def ask(self, request: str) -> None:
+        """Let a person in to do something, and return when they hand the tab back."""
+        ...
+
+    def acting(self) -> AbstractAsyncContextManager[None]:
+        """Let automation's mouse and keys reach the page meanwhile; without it they are dropped."""
+        ...
+
+
 class Evidence(Protocol):
     """Where a run says what it does. Implemented by the runner, used by the steps."""
 
@@ -53,8 +70,17 @@ class Evidence(Protocol):
         """
         ...
 
-    async def upload(self, name: str, content: bytes | Path, media_type: str) -> str:
+    async def upload(
+        self,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
+    ) -> str:
         """Store a file as an artifact of the attempt; return the name it was given.
+
+        With `recording` it is that which the farm waits for.
 
         Raises:
             UploadRefused: If the farm has no room for it, or it is too large.
@@ -116,6 +142,15 @@ class Browser(Protocol):
         """
         ...
 
+    async def intervene(self, context_id: str, wanted: Intervene) -> None:
+        """Do to the run on a tab what a person wants; it takes effect between two steps.
+
+        Raises:
+            OutOfPlaceError: If it does not follow from who has control now; nothing has changed.
+            KeyError: If no run is on the tab.
+        """
+        ...
+
     async def look(self) -> tuple[SeenWindow, ...]:
         """See which windows and tabs there are, those of people too.
 
@@ -172,7 +207,14 @@ class Uploads(Protocol):
     """Where the files of attempts go."""
 
     async def upload(
-        self, attempt_id: str, token: Token, name: str, content: bytes | Path, media_type: str
+        self,
+        attempt_id: str,
+        token: Token,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
     ) -> str:
         """Store a file; see `Evidence.upload`."""
         ...
@@ -185,6 +227,7 @@ __all__ = [
     "BrowserInfo",
     "BrowserLost",
     "BrowserUnavailable",
+    "Control",
     "Denied",
     "Evidence",
     "Link",

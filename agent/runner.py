@@ -8,6 +8,7 @@ import structlog
 
 from agent.machine import Event, Instruction, Machine
 from agent.machine import events as ev
+from agent.machine.control import OutOfPlaceError
 from agent.ports import (
     Browser,
     BrowserUnavailable,
@@ -16,6 +17,7 @@ from agent.ports import (
     Uploads,
 )
 from farm.protocol import messages as wire
+from farm.protocol.recordings import RecordingKind
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -65,12 +67,24 @@ class RunEvidence:
             self._moved.clear()
             await self._moved.wait()
 
-    async def upload(self, name: str, content: bytes | Path, media_type: str) -> str:
+    async def upload(
+        self,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
+    ) -> str:
         """See `Evidence.upload`."""
         if self._disowned:
             raise StaleAssignment
         return await self._uploads.upload(
-            self._start.plan.attempt_id, self._start.token, name, content, media_type
+            self._start.plan.attempt_id,
+            self._start.token,
+            name,
+            content,
+            media_type,
+            recording=recording,
         )
 
     def begin(self) -> None:
@@ -200,7 +214,7 @@ class Runner:
             outcome = task.result()
         self.post(ev.RunEnded(start.command_id, outcome))
 
-    async def _work(self, instruction: Instruction) -> None:  # noqa: C901 - a flat table
+    async def _work(self, instruction: Instruction) -> None:
         match instruction:
             case ev.StartBrowser(epoch):
                 await self._start_browser(epoch)
@@ -217,8 +231,15 @@ class Runner:
             case ev.CloseWindow(window_id):
                 await self._browser.close_window(window_id)
                 self.post(ev.WindowGone(window_id))
+            case _:
+                await self._more_work(instruction)
+
+    async def _more_work(self, instruction: Instruction) -> None:
+        match instruction:
             case ev.RunProbe(command_id):
                 await self._probe(command_id)
+            case ev.Intervene(context_id, wanted):
+                await self._intervene(context_id, wanted)
             case ev.ShowDraining():
                 await self._browser.drain()
             case _:
@@ -232,6 +253,17 @@ class Runner:
             return
         log.info("browser.started", product=info.product, executable=info.executable, pid=info.pid)
         self.post(ev.BrowserStarted(epoch, info.product))
+
+    async def _intervene(self, context_id: str, wanted: wire.Intervene) -> None:
+        outcome: wire.InterventionOutcome = "applied"
+        detail = ""
+        try:
+            await self._browser.intervene(context_id, wanted)
+        except OutOfPlaceError as error:
+            outcome, detail = "out_of_place", str(error)
+        except KeyError:
+            outcome, detail = "stale_target", "no run is on the tab any more"
+        self.post(ev.Intervened(wanted.intervention_id, outcome, detail))
 
     async def _open(self, command_id: str, opening: Coroutine[object, object, None]) -> None:
         try:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Write the two locks of the images from requirements.lock: what tabfarm needs when it runs, over
-# Redis, too, and what builds its wheel. Same versions, same hashes, without what only its developers need.
+# Redis and PostgreSQL, too, and what builds its wheel. Same versions, same hashes, without what only its developers need.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,6 +19,7 @@ compile() {
 import tomllib
 with open("pyproject.toml", "rb") as file:
     project = tomllib.load(file)["project"]
-    print(*project["dependencies"], *project["optional-dependencies"]["redis"], sep="\n")
+    extras = project["optional-dependencies"].values()
+    print(*project["dependencies"], *(one for extra in extras for one in extra), sep="\n")
 ' | compile docker/runtime.lock
 echo hatchling | compile docker/build.lock

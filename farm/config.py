@@ -49,6 +49,12 @@ class ArtifactSettings(BaseModel):
     min_free_bytes: Annotated[int, Field(ge=0)] = 256 * 1024 * 1024
     """Below this much free space no artifact is begun."""
 
+    recording_max_bytes: Annotated[int, Field(ge=4096)] = 128 * 1024 * 1024
+    """A recording that has grown to this size stops there; a larger one is not kept."""
+
+    recordings_max_bytes: Annotated[int, Field(ge=0)] = 16 * 1024 * 1024 * 1024
+    """The recordings of one namespace together; what would be more is not kept."""
+
 
 class JobSettings(BaseModel):
     """How jobs are run."""
@@ -69,6 +75,15 @@ class JobSettings(BaseModel):
 
     max_free_losses: Annotated[int, Field(ge=0, le=100)] = 5
     """So many attempts may be lost before they began without counting."""
+
+
+class IdentitySettings(BaseModel):
+    """Identities that are saved in the farm."""
+
+    model_config = ConfigDict(frozen=True)
+
+    max_bytes: Annotated[int, Field(ge=1_024, le=268_435_456)] = 16 * 1024 * 1024
+    """The largest state: cookies, local storage and databases together."""
 
 
 class CommandSettings(BaseModel):
@@ -110,6 +125,23 @@ class RedisSettings(BaseModel):
         return url
 
 
+class LedgerSettings(BaseModel):
+    """Where jobs and what has been done for them are written down."""
+
+    model_config = ConfigDict(frozen=True)
+
+    url: SecretStr | None = None
+    """A database of a PostgreSQL server (`postgresql://user:password@host/name`), which one farm
+    uses at a time; without one a SQLite file in the data directory."""
+
+    @field_validator("url")
+    @classmethod
+    def _check_scheme(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not url.get_secret_value().startswith("postgresql://"):
+            raise ValueError("begins with postgresql://")
+        return url
+
+
 class Settings(BaseSettings):
     """Set from the environment: FARM_HOST, FARM_LINK__WINDOW_S and so on."""
 
@@ -140,6 +172,14 @@ class Settings(BaseSettings):
     agent_token: SecretStr | None = None
     """The same as a value; a file is safer."""
 
+    identity_key_file: Path | None = None
+    """A file with the keys that saved identities and proxies' credentials are sealed with, one a
+    line: 32 bytes in the base64 of URLs. The first one seals, each opens. By default
+    `identity.key` in the data directory, made at the first start."""
+
+    identity_key: SecretStr | None = None
+    """The same as a value, separated by commas; a file is safer."""
+
     log_json: bool | None = None
     """Log JSON lines; by default unless a terminal is looking."""
 
@@ -149,6 +189,9 @@ class Settings(BaseSettings):
     link: LinkSettings = LinkSettings()
     """The connection to agents."""
 
+    ledger: LedgerSettings = LedgerSettings()
+    """Where jobs are written down."""
+
     redis: RedisSettings = RedisSettings()
     """The Redis that coordinators share."""
 
@@ -157,6 +200,9 @@ class Settings(BaseSettings):
 
     jobs: JobSettings = JobSettings()
     """How jobs are run."""
+
+    identities: IdentitySettings = IdentitySettings()
+    """Identities that are saved in the farm."""
 
     commands: CommandSettings = CommandSettings()
     """The evidence of commands."""

@@ -12,6 +12,7 @@ FarmError
 ├── CollaboratorMissingError the manager was constructed without what the call needs
 ├── StrategyError            the caller's dispatch strategy failed; nothing was taken
 ├── ArtifactStoreFullError   there is no room to keep the file
+├── UnreadableError          what is kept is sealed with a key the farm does not have
 └── StoreUnavailableError    the store did not answer; the caller may retry
 """
 
@@ -97,6 +98,12 @@ class ArtifactStoreFullError(FarmError):
     """There is no room to keep the file."""
 
     slug = "artifact-store-full"
+
+
+class UnreadableError(FarmError):
+    """What is kept is sealed with a key the farm does not have, or was tampered with."""
+
+    slug = "unreadable"
 
 
 class StoreUnavailableError(FarmError):

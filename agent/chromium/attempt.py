@@ -12,11 +12,12 @@ from typing import Protocol, assert_never
 import structlog
 from playwright.async_api import Page
 
+from agent.chromium.countdown import Countdown
 from agent.chromium.happenings import Happenings
 from agent.chromium.shielding import to_the_end
 from agent.chromium.tabs import End, Tab
 from agent.chromium.watched import Watched
-from agent.ports import Bare, Denied, Evidence, Outcome, StaleAssignment
+from agent.ports import Bare, Control, Denied, Evidence, Outcome, StaleAssignment
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.plan import Plan
 
@@ -38,6 +39,7 @@ class RunPlan(Protocol):
         *,
         denied: Callable[[], Sequence[Denied]],
         bare: Bare,
+        control: Control,
     ) -> Failure | None:
         """Run the plan; None is success."""
         ...
@@ -58,14 +60,17 @@ class Attempt:
             evidence, plan, overlay=tab.overlay, hung=self._hung.set, overdue=self._overdue
         )
 
+        self._job_time = Countdown(plan.timeouts.job / 1000, self._job_over)
+        self._pause_time = Countdown(tab.control.longest_s, self._paused_too_long)
+
     async def run(self, close: Callable[[], Awaitable[None]]) -> Outcome:
         """Run to the first end; `close` closes the tab, and is awaited if the plan does not stop.
 
         Raises:
             CancelledError: If cancelled; the plan has been stopped, the tab has not been closed.
         """
-        loop = asyncio.get_running_loop()
-        timer = loop.call_later(self._plan.timeouts.job / 1000, self._job_over)
+        self._job_time.go()
+        self._tab.control.begin(self._happenings.tell, self._control_moved)
         self._tab.happenings = self._happenings
         self._tab.ended.add_done_callback(self._on_end)
         try:
@@ -90,7 +95,9 @@ class Attempt:
             await self._happenings.forward_rest(self._evidence)
             return outcome
         finally:
-            timer.cancel()
+            self._tab.control.end()
+            self._job_time.stop()
+            self._pause_time.stop()
             self._watched.stop()
             self._tab.ended.remove_done_callback(self._on_end)
             self._tab.happenings = None
@@ -106,6 +113,7 @@ class Attempt:
                 self._watched,
                 denied=self._happenings.denied,
                 bare=nullcontext if overlay is None else overlay.bare,
+                control=self._tab.control,
             )
         except StaleAssignment:
             return self._failed(Reason.STALE_ASSIGNMENT, "the attempt has ended for the farm")
@@ -149,6 +157,26 @@ class Attempt:
         limit = self._plan.timeouts.job / 1000
         failure = self._failure(Reason.JOB_TIMEOUT, f"the job did not end within {limit:g} s")
         self._decide(Outcome(outcome="timed_out", failure=failure))
+
+    def _control_moved(self) -> None:
+        control = self._tab.control
+        if control.held:
+            self._job_time.stop()
+        else:
+            self._job_time.go()
+        if control.held and not control.asked:
+            self._pause_time.go()
+        elif not control.held:
+            self._pause_time.reset()
+
+    def _paused_too_long(self) -> None:
+        by = f" by {self._tab.control.by}" if self._tab.control.by else ""
+        limit = self._tab.control.longest_s
+        self._decide(
+            self._failed(
+                Reason.PAUSED_TOO_LONG, f"held{by}; nobody let it go on within {limit:g} s"
+            )
+        )
 
     def _stopped(self) -> None:
         failure = self._failure(Reason.CANCELLED, "a person stopped it in the browser")

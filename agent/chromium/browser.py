@@ -5,7 +5,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, assert_never
 
 import structlog
 from playwright.async_api import Error as PlaywrightError
@@ -18,6 +18,7 @@ from agent.chromium.sight import Sight, guessed
 from agent.chromium.tabs import Tab
 from agent.chromium.windows import CLOSE_S, Window
 from agent.chromium.workspace import sweep
+from agent.machine.control import Move
 from agent.ports import (
     BrowserEvent,
     BrowserInfo,
@@ -31,6 +32,7 @@ from agent.ports import (
 )
 from agent.steps.run import run_plan
 from farm.protocol.failures import Failure, Reason
+from farm.protocol.messages import Intervene
 from farm.protocol.plan import BrowserOptions, Plan
 
 _log = structlog.get_logger(__name__)
@@ -48,6 +50,7 @@ class ChromiumBrowser:
         *,
         headless: bool,
         overlay: bool = True,
+        guard: bool = False,
         env: Mapping[str, str],
         executable: str | None = None,
         sandbox: bool | None = None,
@@ -61,6 +64,7 @@ class ChromiumBrowser:
         Args:
             headless: Without windows.
             overlay: Show people in each tab what it does; without windows there is none.
+            guard: Keep people's input away from worker tabs while automation has control.
             env: The agent's environment; what Chromium gets of it is an allow-list. Headed use
                 needs `DISPLAY` in it.
             executable: A browser to use and no other.
@@ -74,6 +78,7 @@ class ChromiumBrowser:
         """
         self._headless = headless
         self._overlay = overlay and not headless
+        self._guard = guard
         self._env = env
         self._executable = executable
         self._sandbox = sandbox
@@ -128,7 +133,7 @@ class ChromiumBrowser:
 
         async def opening() -> None:
             await window.open(life.browser, options, headed=not self._headless)
-            await window.open_tab(context_id, overlay=self._overlay)
+            await window.open_tab(context_id, overlay=self._overlay, guard=self._guard)
 
         try:
             await to_the_end(self._bounded(life, opening()), name="window.open")
@@ -139,7 +144,7 @@ class ChromiumBrowser:
     async def open_tab(self, window_id: str, context_id: str) -> None:
         """Open one more tab in a window; see the port."""
         life, window = self._living(), self._windows[window_id]
-        opening = window.open_tab(context_id, overlay=self._overlay)
+        opening = window.open_tab(context_id, overlay=self._overlay, guard=self._guard)
         try:
             await to_the_end(self._bounded(life, opening), name="tab.open")
         except asyncio.CancelledError:
@@ -175,6 +180,26 @@ class ChromiumBrowser:
             await to_the_end(self._end_window(window.window_id))
             return replace(outcome, page_gone=True)
         return outcome
+
+    async def intervene(self, context_id: str, wanted: Intervene) -> None:
+        """Do what a person wants; see the port."""
+        place = self._place(context_id)
+        if place is None:
+            raise KeyError(context_id)
+        _, tab = place
+        match wanted.kind:
+            case "pause":
+                tab.control.move(Move.PAUSE, wanted.by)
+            case "resume":
+                tab.control.move(Move.RESUME, wanted.by)
+            case "takeover":
+                tab.control.move(Move.TAKE_OVER, wanted.by)
+            case "hand_back":
+                tab.control.move(Move.HAND_BACK, wanted.by)
+            case "message":
+                raise KeyError(context_id)
+            case _ as unreachable:
+                assert_never(unreachable)
 
     async def look(self) -> tuple[SeenWindow, ...]:
         """See which windows and tabs there are; see the port."""

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agent.ports import Denied, Evidence
-from farm.protocol.messages import Notice
+from farm.protocol.messages import AttemptEvent, Notice
 
 _EACH = 20
 _DENIED = 10_000
@@ -13,10 +13,10 @@ _DETAIL = 500
 
 
 class Happenings:
-    """The notices of one attempt. Listeners put them in at once; `forward` hands them on."""
+    """What the attempt tells beside its steps. Put in at once; `forward` hands it on."""
 
     def __init__(self) -> None:
-        self._notices: asyncio.Queue[Notice] = asyncio.Queue()
+        self._events: asyncio.Queue[AttemptEvent] = asyncio.Queue()
         self._counts: Counter[str] = Counter()
         self._denied: list[Denied] = []
 
@@ -24,7 +24,7 @@ class Happenings:
         """Keep a notice; the first twenty of each code are kept."""
         self._counts[code] += 1
         if self._counts[code] <= _EACH:
-            self._notices.put_nowait(Notice(code=code, detail=detail[:_DETAIL]))
+            self._events.put_nowait(Notice(code=code, detail=detail[:_DETAIL]))
 
     def deny(self, denied: Denied) -> None:
         """Keep what the egress proxy answered itself."""
@@ -37,12 +37,16 @@ class Happenings:
         """Return what has been denied so far, oldest first."""
         return self._denied
 
+    def tell(self, event: AttemptEvent) -> None:
+        """Keep an event of another kind, which its teller keeps within bounds."""
+        self._events.put_nowait(event)
+
     async def forward(self, evidence: Evidence) -> None:
-        """Hand notices on as they come, until cancelled."""
+        """Hand it on as it comes, until cancelled."""
         while True:
-            await evidence.note(await self._notices.get())
+            await evidence.note(await self._events.get())
 
     async def forward_rest(self, evidence: Evidence) -> None:
         """Hand on what is still here."""
-        while not self._notices.empty():
-            await evidence.note(self._notices.get_nowait())
+        while not self._events.empty():
+            await evidence.note(self._events.get_nowait())

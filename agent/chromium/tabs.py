@@ -9,6 +9,7 @@ from typing import Self
 from playwright.async_api import BrowserContext, CDPSession, Page
 from playwright.async_api import Error as PlaywrightError
 
+from agent.chromium.control import TabControl
 from agent.chromium.happenings import Happenings
 from agent.chromium.overlays import TabOverlay
 from agent.chromium.shielding import within
@@ -31,12 +32,18 @@ class Tab:
     """A page under the name the farm knows it by."""
 
     def __init__(
-        self, context_id: str, page: Page, session: CDPSession, overlay: TabOverlay | None
+        self,
+        context_id: str,
+        page: Page,
+        session: CDPSession,
+        overlay: TabOverlay | None,
+        control: TabControl,
     ) -> None:
         self.context_id = context_id
         self.page = page
         self.overlay = overlay
         """In a headed browser, where it is wanted."""
+        self.control = control
         self._session = session
         self.ended: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self.happenings: Happenings | None = None
@@ -46,7 +53,11 @@ class Tab:
 
     @classmethod
     async def open(
-        cls, context_id: str, context: BrowserContext, overlay: TabOverlay | None
+        cls,
+        context_id: str,
+        context: BrowserContext,
+        overlay: TabOverlay | None,
+        control: TabControl,
     ) -> Self:
         """Open a page in a context, with a debugging session from its first moment.
 
@@ -54,9 +65,10 @@ class Tab:
         """
         page = await context.new_page()
         session = await context.new_cdp_session(page)
+        await control.watch_over(session)
         if overlay is not None:
             await overlay.cover(session)
-        return cls(context_id, page, session, overlay)
+        return cls(context_id, page, session, overlay, control)
 
     def end(self, how: End) -> None:
         """Say how the tab ended; the first to say so is right."""
@@ -92,12 +104,15 @@ class Tab:
         page.on("close", closed)
         page.on("crash", crashed)
         changed()
-        if self.overlay is not None:
+        if self.overlay is not None or self.control.guards:
             with contextlib.suppress(PlaywrightError):
-                await within(_COVER_S, self._cover(page, self.overlay))
+                await within(_COVER_S, self._attend(page))
 
-    async def _cover(self, page: Page, overlay: TabOverlay) -> None:
-        await overlay.cover(await page.context.new_cdp_session(page))
+    async def _attend(self, page: Page) -> None:
+        session = await page.context.new_cdp_session(page)
+        await self.control.watch_over(session)
+        if self.overlay is not None:
+            await self.overlay.cover(session)
 
     async def close_extras(self) -> bool:
         """Close the pages the attempt has opened; tell whether all of them did."""

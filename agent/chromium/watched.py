@@ -8,6 +8,7 @@ from agent.chromium.overlays import TabOverlay
 from agent.ports import Evidence
 from farm.protocol.messages import AttemptEvent, StepEnded, StepStarted
 from farm.protocol.plan import Plan
+from farm.protocol.recordings import RecordingKind
 from farm.protocol.steps import Back, Extract, Goto, Reload, Step, Type, Wait, WaitForUrl
 
 UNHANG_S = 0.1
@@ -66,11 +67,18 @@ class Watched:
         finally:
             self._restart()
 
-    async def upload(self, name: str, content: bytes | Path, media_type: str) -> str:
+    async def upload(
+        self,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
+    ) -> str:
         """Pass on."""
         self.stop()
         try:
-            return await self._evidence.upload(name, content, media_type)
+            return await self._evidence.upload(name, content, media_type, recording=recording)
         finally:
             self._restart()
 

@@ -148,6 +148,15 @@ class Probed:
 
 
 @dataclass(frozen=True, slots=True)
+class Intervened:
+    """What became of an intervention."""
+
+    intervention_id: str
+    outcome: wire.InterventionOutcome
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LinkUp:
     """There is a connection to the farm; say hello."""
 
@@ -190,6 +199,7 @@ Event = (
     | Noted
     | RunEnded
     | Probed
+    | Intervened
     | LinkUp
     | LinkDown
     | Heard
@@ -271,6 +281,14 @@ class CancelRun:
 
 
 @dataclass(frozen=True, slots=True)
+class Intervene:
+    """Do to the run on a tab what a person wants; answer with `Intervened`."""
+
+    context_id: str
+    wanted: wire.Intervene
+
+
+@dataclass(frozen=True, slots=True)
 class Settled:
     """Everything a run has told up to `seq` is durable; who waits for it may go on."""
 
@@ -322,6 +340,7 @@ Instruction = (
     | CloseWindow
     | StartRun
     | CancelRun
+    | Intervene
     | Settled
     | Disown
     | RunProbe

@@ -38,6 +38,7 @@ class Machine:
         self._link = LinkState(profile.hello)
         self._tabs = Tabs(identity_idle_s=profile.identity_idle_s)
         self._runs = Runs()
+        self._can = frozenset(profile.hello.capabilities)
         self._looks = Looks(profile.look_s)
         self._user_windows_lost = 0
         """Windows of people's that went with the last browser; told by the next `hello`."""
@@ -112,6 +113,8 @@ class Machine:
                 return self._run_ended(command_id, outcome, now)
             case ev.Probed(command_id, failure):
                 return [_failed(command_id, failure) if failure else _done(command_id)]
+            case ev.Intervened(intervention_id, outcome, detail):
+                return [_intervened(intervention_id, outcome, detail)]
             case ev.LinkUp():
                 return self._hello(now)
             case ev.LinkDown():
@@ -186,6 +189,8 @@ class Machine:
                 return self._command(message, now)
             case wire.Cancel(command_id=command_id, reason=reason):
                 return self._cancel(command_id, reason)
+            case wire.Intervene():
+                return self._intervene(message)
             case wire.Stored():
                 return self._runs.stored(message)
             case wire.Drain(deadline_s=deadline_s):
@@ -271,6 +276,14 @@ class Machine:
             return [ev.Send(refusal)]
         return self._runs.cancel(command_id, reason)
 
+    def _intervene(self, wanted: wire.Intervene) -> list[Instruction]:
+        run = self._runs.get(wanted.command_id)
+        if wanted.kind not in self._can:
+            return [_intervened(wanted.intervention_id, "capability_not_supported")]
+        if run is None or not run.running or run.token != wanted.token:
+            return [_intervened(wanted.intervention_id, "stale_target", "no such run any more")]
+        return [ev.Intervene(run.context_id, wanted)]
+
     def _release(self, command: wire.Command, now: float) -> list[Instruction]:
         if command.context_id is None:
             return []
@@ -347,6 +360,14 @@ def _no_channel(message: wire.OpenChannel, reason: str, detail: str) -> ev.Send:
 def _failed(command_id: str, detail: str) -> ev.Send:
     failure = Failure(reason=Reason.INTERNAL, detail=detail[:2000])
     return ev.Send(wire.Result(command_id=command_id, outcome="failed", failure=failure))
+
+
+def _intervened(
+    intervention_id: str, outcome: wire.InterventionOutcome, detail: str = ""
+) -> ev.Send:
+    return ev.Send(
+        wire.Intervened(intervention_id=intervention_id, outcome=outcome, detail=detail[:500])
+    )
 
 
 def _done(command_id: str, value: dict[str, str] | None = None) -> ev.Send:

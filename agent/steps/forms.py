@@ -48,14 +48,15 @@ async def fill(stage: Stage, step: Fill) -> None:
         if step.effect is None:
             await _put(stage, target, step)
             if step.submit:
-                async with stage.effect():
+                async with stage.effect(), stage.acting():
                     await target.press("Enter", timeout=stage.clock.playwright_ms)
             return
         await stage.visible(target)
         async with stage.effect():
             await _put(stage, target, step)
             if step.submit:
-                await target.press("Enter", timeout=stage.clock.playwright_ms)
+                async with stage.acting():
+                    await target.press("Enter", timeout=stage.clock.playwright_ms)
 
 
 async def type_text(stage: Stage, step: Type) -> None:
@@ -65,7 +66,7 @@ async def type_text(stage: Stage, step: Type) -> None:
     target = stage.target(step)
     with stage.using(step.selector):
         await stage.visible(target)
-        async with stage.effect():
+        async with stage.effect(), stage.acting():
             await target.press_sequentially(
                 step.text, delay=step.delay, timeout=stage.clock.playwright_ms
             )
@@ -100,7 +101,7 @@ async def _tick(stage: Stage, step: Check | Uncheck, *, ticked: bool) -> None:
     target = stage.target(step)
     with stage.using(step.selector):
         await target.set_checked(ticked, trial=True, timeout=stage.clock.playwright_ms)
-        async with stage.effect():
+        async with stage.effect(), stage.acting():
             await target.set_checked(ticked, timeout=stage.clock.playwright_ms)
 
 
@@ -113,7 +114,9 @@ async def _put(stage: Stage, target: Locator, step: Fill) -> None:
         if "not an <input>, <textarea> or [contenteditable]" in text:
             await target.select_option(step.value, timeout=stage.clock.playwright_ms)
         elif 'type "checkbox"' in text or 'type "radio"' in text:
-            await target.set_checked(_ticked(step), timeout=stage.clock.playwright_ms)
+            ticked = _ticked(step)
+            async with stage.acting():
+                await target.set_checked(ticked, timeout=stage.clock.playwright_ms)
         else:
             raise
     else:

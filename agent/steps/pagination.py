@@ -93,7 +93,7 @@ class Pager:
         counts_as = self._step.effect or self._stage.attempt.plan.effects
         with self._stage.using(self._paginate.next):
             await target.click(trial=True, timeout=self._stage.clock.playwright_ms)
-            async with self._stage.effect(counts_as):
+            async with self._stage.effect(counts_as), self._stage.acting():
                 await target.click(timeout=self._stage.clock.playwright_ms)
 
     def _restart(self, timeout_ms: int) -> None:

@@ -21,7 +21,7 @@ async def click(stage: Stage, step: Click) -> None:
                 await target.wait_for(state="attached", timeout=stage.clock.playwright_ms)
             else:
                 await target.click(trial=True, timeout=stage.clock.playwright_ms)
-        async with stage.effect():
+        async with stage.effect(), stage.acting():
             await target.click(
                 button=step.button,
                 click_count=step.count,
@@ -36,7 +36,7 @@ async def hover(stage: Stage, step: Hover) -> None:
     target = stage.target(step)
     with stage.using(step.selector):
         await stage.visible(target)
-        async with stage.effect():
+        async with stage.effect(), stage.acting():
             await target.hover(timeout=stage.clock.playwright_ms)
 
 
@@ -44,12 +44,12 @@ async def press(stage: Stage, step: Press) -> None:
     """Press a key or chord on an element, or where the focus is."""
     with stage.using(step.selector):
         if step.selector is None:
-            async with stage.effect():
+            async with stage.effect(), stage.acting():
                 await stage.page.keyboard.press(step.key)
             return
         target = locate(stage.page, step.selector)
         await stage.visible(target)
-        async with stage.effect():
+        async with stage.effect(), stage.acting():
             await target.press(step.key, timeout=stage.clock.playwright_ms)
 
 

@@ -7,12 +7,13 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
 
 from agent.clock import monotonic
-from agent.ports import Bare, Denied, Evidence, StaleAssignment, UploadRefused
+from agent.ports import Bare, Control, Denied, Evidence, StaleAssignment, UploadRefused
 from agent.steps.capture import capture
 from agent.steps.failures import StepFailed, clean, failed
 from agent.steps.observed import observing
 from agent.steps.stage import Attempt, Stage, StepClock, timed_out
 from agent.steps.substitution import has_references, mentions, substitute_step
+from agent.steps.unattended import Unattended
 from agent.steps.verbs import VERBS, Verb
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.messages import StepEnded, StepStarted
@@ -37,6 +38,7 @@ async def run_plan(
     *,
     denied: Callable[[], Sequence[Denied]] = none_denied,
     bare: Bare = nullcontext,
+    control: Control | None = None,
 ) -> Failure | None:
     """Run the steps of a plan in order, to the end or to the first that fails.
 
@@ -50,19 +52,30 @@ async def run_plan(
         evidence: Where to say what is done.
         denied: Which requests the egress proxy has refused since the attempt began.
         bare: Keeps what is not the page's own out of it, while it is read.
+        control: Who has control of the tab; None is automation, always.
 
     Returns:
         Why the attempt failed, or None.
     """
-    attempt = Attempt(page=page, plan=plan, evidence=evidence, denied=denied, bare=bare)
+    attempt = Attempt(
+        page=page,
+        plan=plan,
+        evidence=evidence,
+        denied=denied,
+        bare=bare,
+        control=control or Unattended(),
+    )
     async with observing(attempt):
         for index, step in enumerate(plan.steps):
+            await attempt.control.gate()
             attempt.index, attempt.step = index, step
             failure = await _step(attempt, step)
             if failure is not None:
                 async with bare():
                     await capture(attempt, failure)
                 return failure
+        # Who wanted it while the last step ran may still look at what it has done.
+        await attempt.control.gate()
     return None
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Locator, Page
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-from agent.ports import Bare, Denied, Evidence
+from agent.ports import Bare, Control, Denied, Evidence
 from agent.steps.failures import StepFailed, failed, nothing_was_done
 from agent.steps.selectors import locate
 from agent.steps.substitution import Names
@@ -94,6 +94,7 @@ class Attempt:
     evidence: Evidence
     denied: Callable[[], Sequence[Denied]]
     bare: Bare
+    control: Control
     variables: dict[str, Any] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     """How many items each data set has."""
@@ -151,6 +152,10 @@ class Stage:
                 await self.attempt.evidence.note(EffectDone(effect_id=effect_id))
             raise
         await self.attempt.evidence.note(EffectDone(effect_id=effect_id))
+
+    def acting(self) -> AbstractAsyncContextManager[None]:
+        """Let the step's mouse and keys reach the page; the body should be short."""
+        return self.attempt.control.acting()
 
     @property
     def counts_as(self) -> Effect:

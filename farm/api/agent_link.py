@@ -213,6 +213,22 @@ class AgentLink:
                 _tell_of_user_windows(client_id, message.user_windows_lost)
                 await links.dispatcher.agent_is_gone(client_id, "the agent has left")
                 await self._socket.close()
+            case _:
+                self._note(client_id, message)
+
+    def _note(
+        self,
+        client_id: ClientId,
+        message: wire.Intervened
+        | wire.Error
+        | wire.Heartbeat
+        | wire.Pong
+        | wire.Hello
+        | wire.ChannelRefused,
+    ) -> None:
+        match message:
+            case wire.Intervened():
+                pass
             case wire.Error():
                 log.warning("agent.error", client_id=client_id, detail=message.detail)
             case wire.Heartbeat() | wire.Pong() | wire.Hello() | wire.ChannelRefused():

@@ -7,7 +7,7 @@ from aiohttp import ClientPayloadError, web
 from pydantic import BaseModel, ValidationError
 
 from farm.api.errors import invalid
-from farm.errors import InvalidInputError
+from farm.errors import InvalidInputError, TooLargeError
 
 Body = TypeVar("Body", bound=BaseModel)
 BROKEN = (ClientPayloadError, web.RequestPayloadError)
@@ -30,6 +30,30 @@ async def body_of(request: web.Request, model: type[Body]) -> Body:
     """Return the JSON body as a model. Raises InvalidInputError, pointing at what is wrong."""
     try:
         return model.model_validate_json(await raw_body(request))
+    except ValidationError as error:
+        raise invalid(error) from None
+
+
+async def large_body_of(request: web.Request, model: type[Body], *, max_bytes: int) -> Body:
+    """Return a JSON body that may be larger than other bodies, as a model.
+
+    Raises:
+        InvalidInputError: Pointing at what is wrong.
+        TooLargeError: If it is larger than that.
+    """
+    refused = TooLargeError(f"the body has at most {max_bytes} bytes", max_bytes=max_bytes)
+    if (request.content_length or 0) > max_bytes:
+        raise refused
+    read = bytearray()
+    try:
+        async for chunk in request.content.iter_any():
+            read += chunk
+            if len(read) > max_bytes:
+                raise refused
+    except BROKEN as error:
+        raise InvalidInputError(f"the body is broken: {error}") from None
+    try:
+        return model.model_validate_json(bytes(read))
     except ValidationError as error:
         raise invalid(error) from None
 

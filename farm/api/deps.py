@@ -12,6 +12,7 @@ from farm.api.request_state import PRINCIPAL, Principal
 from farm.clock import Clock
 from farm.core.model import ClientId, Namespace
 from farm.jobs.feed import JobFeed
+from farm.jobs.identities import IdentityBook
 from farm.jobs.ports import Dispatcher
 from farm.jobs.service import JobService
 from farm.manager.delivery import AppNode
@@ -34,6 +35,7 @@ class Deps:
     app_node: AppNode
     """With the evidence of commands."""
     jobs: JobService
+    identities: IdentityBook
     dispatcher: Dispatcher
     feed: JobFeed
     tokens: TokenBook
@@ -45,6 +47,8 @@ class Deps:
     metrics: CollectorRegistry
     """Counters and histograms of other rooms, shown beside the API's gauges."""
     max_artifact_bytes: int
+    recordings_max_bytes: int = 16 * 1024**3
+    """Of one namespace together."""
 
 
 DEPS = web.AppKey("deps", Deps)

@@ -24,6 +24,7 @@ from farm.errors import (
     StrategyError,
     TooLargeError,
     UnauthorizedError,
+    UnreadableError,
 )
 from farm.protocol.problems import MEDIA_TYPE, TYPE_PREFIX, Place, Problem
 
@@ -41,6 +42,7 @@ STATUS: Mapping[type[FarmError], HTTPStatus] = {
     CollaboratorMissingError: HTTPStatus.INTERNAL_SERVER_ERROR,
     StrategyError: HTTPStatus.INTERNAL_SERVER_ERROR,
     ArtifactStoreFullError: HTTPStatus.INSUFFICIENT_STORAGE,
+    UnreadableError: HTTPStatus.INTERNAL_SERVER_ERROR,
     StoreUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 

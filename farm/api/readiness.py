@@ -22,18 +22,23 @@ class Verdict:
 
 
 class Readiness:
-    """Answers from the last self-test while it is fresh; however many ask, one test runs."""
+    """Answers from the last self-test while it is fresh; however many ask, one test runs.
+
+    A test is that `store`, where given, raises nothing, and what `probe` says.
+    """
 
     def __init__(
         self,
         probe: Probe,
         clock: Clock,
         *,
+        store: Callable[[], Awaitable[None]] | None = None,
         max_age_s: float = 30.0,
         max_bad_age_s: float = 1.0,
         timeout_s: float = 20.0,
     ) -> None:
         self._probe = probe
+        self._store = store
         self._clock = clock
         self._max_age_s = max_age_s
         self._max_bad_age_s = max_bad_age_s
@@ -65,6 +70,8 @@ class Readiness:
     async def _test(self) -> str | None:
         try:
             async with asyncio.timeout(self._timeout_s):
+                if self._store is not None:
+                    await self._store()
                 return await self._probe()
         except TimeoutError:
             return f"the self-test took longer than {self._timeout_s:g} s"

@@ -12,10 +12,10 @@ from farm.api.deps import deps_of, namespace_of
 from farm.api.queries import choice_in_query
 from farm.api.routes import Access, Answer, Parameter, Route
 from farm.api.views import artifact_view
-from farm.errors import InvalidInputError, NotFoundError
+from farm.errors import ConflictError, InvalidInputError, NotFoundError
 from farm.jobs import export
 from farm.protocol.resources import ArtifactList
-from farm.stores.records import Artifact, Job
+from farm.stores.records import Artifact, ArtifactState, Job
 
 JSON_LINES = "application/x-ndjson"
 CSV = "text/csv"
@@ -58,6 +58,9 @@ async def stream_artifact(request: web.Request) -> web.StreamResponse:
     artifact = next((one for one in found if one.name == name), None)
     if artifact is None:
         raise NotFoundError(f"the job has no artifact {name!r}", name=name)
+    if artifact.state is not ArtifactState.READY:
+        why = f": {artifact.detail}" if artifact.detail else ""
+        raise ConflictError(f"{name} is {artifact.state}{why}", state=artifact.state.value)
     return await _streamed(
         request,
         _bytes(deps_of(request).artifacts.read(artifact.key)),

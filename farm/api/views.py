@@ -207,6 +207,9 @@ def artifact_view(artifact: Artifact) -> ArtifactView:
         media_type=artifact.media_type,
         attempt_id=artifact.attempt_id,
         created_at=moment(artifact.created_at),
+        recording=artifact.recording,
+        state=artifact.state.value,
+        detail=artifact.detail,
     )
 
 

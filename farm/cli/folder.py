@@ -9,7 +9,7 @@ from pathlib import Path
 from farm.cli import output
 from farm.cli.exits import ExitCode
 from farm.cli.running import CommandError
-from farm.protocol.resources import JobDetail
+from farm.protocol.resources import ArtifactView, JobDetail
 from farm.sdk import FarmClient
 
 _PAUSE_FACTOR = 10.0
@@ -73,7 +73,7 @@ class ResultFolder:
         """Write everything there is, the CSV too."""
         await self._write_items(job.id)
         await _replace(self._folder / "items.csv", self._client.items_csv(job.id))
-        await self._fetch_artifacts(job.id)
+        await self._fetch_artifacts(job.id, last=True)
         await self._write_job(job)
 
     async def _write_items(self, job_id: str) -> None:
@@ -89,11 +89,19 @@ class ResultFolder:
 
         await _replace(self._folder / "job.json", encoded())
 
-    async def _fetch_artifacts(self, job_id: str) -> None:
+    async def _fetch_artifacts(self, job_id: str, *, last: bool = False) -> None:
         for artifact in await self._client.artifacts(job_id):
-            if artifact.name not in self._artifacts:
+            if last and artifact.state == "failed":
+                output.say(missing_because(artifact))
+            if artifact.state == "ready" and artifact.name not in self._artifacts:
                 await fetch(self._client, job_id, artifact.name, self._folder / "artifacts")
                 self._artifacts.add(artifact.name)
+
+
+def missing_because(artifact: ArtifactView) -> str:
+    """Say why a file that is listed can't be had."""
+    why = f": {output.plain(artifact.detail)}" if artifact.detail else ""
+    return f"{output.plain(artifact.name)} is {artifact.state}{why}"
 
 
 async def fetch(client: FarmClient, job_id: str, name: str, folder: Path) -> Path:

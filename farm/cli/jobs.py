@@ -9,7 +9,7 @@ import typer
 from farm.cli import exits, job_source, output, records, running
 from farm.cli.connect import AsJson, farm_command
 from farm.cli.exits import ExitCode
-from farm.cli.folder import fetch
+from farm.cli.folder import fetch, missing_because
 from farm.cli.follow import conclude, display, follow
 from farm.cli.job_source import Params
 from farm.cli.show import show_job
@@ -192,14 +192,19 @@ async def artifacts(
         raise running.CommandError(f"the job has no file {name}")
     if folder is not None:
         for artifact in found:
+            if artifact.state != "ready":
+                if name is not None:
+                    raise running.CommandError(missing_because(artifact))
+                output.say(missing_because(artifact))
+                continue
             path = await fetch(client, job_id, artifact.name, folder)
             output.say(f"{path} ({output.counted(artifact.size, 'byte')})")
     if as_json:
         output.write_json(output.of_models(found))
     elif folder is None:
         output.write_table(
-            ("NAME", "SIZE", "TYPE", "SHA-256"),
-            ((a.name, a.size, a.media_type, a.sha256) for a in found),
+            ("NAME", "STATE", "SIZE", "TYPE", "SHA-256", "DETAIL"),
+            ((a.name, a.state, a.size, a.media_type, a.sha256, a.detail) for a in found),
         )
     return ExitCode.SUCCEEDED
 

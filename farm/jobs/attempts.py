@@ -26,8 +26,9 @@ from farm.manager.delivery import AppNode, SentCommand
 from farm.manager.handle import ContextHandle
 from farm.protocol import messages as wire
 from farm.protocol.plan import Egress
+from farm.protocol.recordings import FILES
 from farm.stores.ports.ledger import Ledger
-from farm.stores.records import Attempt, Finish, Job
+from farm.stores.records import Attempt, Expected, Finish, Job
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -46,6 +47,7 @@ class AttemptRules:
     retry_initial_s: float
     retry_max_s: float
     max_free_losses: int
+    recording_max_bytes: int = 128 * 1024 * 1024
 
 
 class AttemptRunner:
@@ -80,7 +82,7 @@ class AttemptRunner:
         """
         live = None
         try:
-            attempt = await self._start(job, handle)
+            attempt = await self._start(job, spec, handle)
             if attempt is None:
                 return None
             live = self._take_in_hand(attempt, spec)
@@ -140,7 +142,7 @@ class AttemptRunner:
         self._live.add(live)
         return live
 
-    async def _start(self, job: Job, handle: ContextHandle) -> Attempt | None:
+    async def _start(self, job: Job, spec: JobSpec, handle: ContextHandle) -> Attempt | None:
         held = handle.assignment
         attempt_id, command_id = self._new_id("att"), self._new_id("cmd")
         doubtful = False
@@ -154,6 +156,7 @@ class AttemptRunner:
                     epoch=held.epoch,
                     context_id=held.context_id,
                     token=held.token,
+                    recordings=_recordings(spec),
                     now=self._clock(),
                 )
                 if attempt is None and doubtful:
@@ -186,6 +189,7 @@ class AttemptRunner:
             attempt_id=attempt.attempt_id,
             attempt_number=attempt.number,
             egress=self._rules.egress,
+            recording_max_bytes=self._rules.recording_max_bytes,
         )
         try:
             sent = await handle.send(
@@ -295,6 +299,7 @@ class AttemptRunner:
                 counts=True,
                 not_before=now,
                 events=(("attempt_ended", {"state": end.state.value}),),
+                records=spec.record is not None,
             )
         # The ledger is asked anew: the attempt may have begun, the job have been cancelled, since.
         attempt = await self._ledger.attempt(attempt.attempt_id)
@@ -342,6 +347,7 @@ class AttemptRunner:
                     {"state": end.state.value, "next": decision.why, "failure": failure},
                 ),
             ),
+            records=spec.record is not None,
         )
 
     async def _confirm(self, live: LiveAttempt) -> None:
@@ -351,6 +357,12 @@ class AttemptRunner:
             )
         except ClientAbsentError:
             return  # it sends the result again when it is back, and is told then
+
+
+def _recordings(spec: JobSpec) -> tuple[Expected, ...]:
+    if spec.record is None:
+        return ()
+    return tuple(Expected(kind.value, *FILES[kind]) for kind in spec.record.kinds)
 
 
 async def _release(handle: ContextHandle) -> None:

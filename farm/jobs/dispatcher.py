@@ -14,7 +14,8 @@ from farm.core.model import Assignment, ClientId, Instant, TaskId, Token
 from farm.errors import NotFoundError, StoreUnavailableError
 from farm.jobs.attempts import AttemptRunner
 from farm.jobs.feed import JobFeed
-from farm.jobs.files import JobSpec, browser_options
+from farm.jobs.files import JobSpec
+from farm.jobs.leasing import Leases
 from farm.jobs.live import LiveAttempts
 from farm.jobs.placement import request_for
 from farm.jobs.ports import Progress, Waiting
@@ -22,6 +23,7 @@ from farm.manager.delivery import Send
 from farm.manager.handle import ContextHandle
 from farm.manager.manager import Acquired, Creation, NotAcquired, WorkerContextManager
 from farm.protocol import messages as wire
+from farm.protocol.plan import BrowserOptions
 from farm.stores.ports.ledger import Ledger
 from farm.stores.ports.registries import Registry
 from farm.stores.records import Attempt, Job
@@ -62,6 +64,7 @@ class JobDispatcher:
         manager: WorkerContextManager,
         runner: AttemptRunner,
         live: LiveAttempts,
+        leases: Leases,
         feed: JobFeed,
         clock: Clock,
         gone: GoneRule,
@@ -72,6 +75,7 @@ class JobDispatcher:
         self._manager = manager
         self._runner = runner
         self._live = live
+        self._leases = leases
         self._feed = feed
         self._clock = clock
         self._gone = gone
@@ -271,6 +275,7 @@ class JobDispatcher:
         """Place jobs until none is left that anybody can take."""
         keys: set[str] = set()
         missed: dict[str, JobSpec] = {}
+        self._leases.begin_turn()
         more = True
         while more and not self._closed_intake:
             due = await self._ledger.due(
@@ -293,17 +298,33 @@ class JobDispatcher:
         self._waiting = {key: why for key, why in self._waiting.items() if key in keys}
 
     async def _place(self, group: asyncio.TaskGroup, job: Job, spec: JobSpec) -> bool:
-        request = replace(request_for(job.job_id, job.namespace, spec), through=self._coordinator)
-        begun = await self._manager.begin(
-            request, options=browser_options(spec), create_not_on=self._resting
-        )
+        options = await self._leases.take(job, spec)
+        if isinstance(options, Waiting):
+            self._waiting[job.match_key] = options
+            return False
+        begun = await self._begin(job, spec, options)
         if isinstance(begun, NotAcquired):
+            self._leases.give_back(job.job_id)
             self._explain(job, begun.verdict)
             return False
         self._placing.add(job.job_id)
         self._unstarted[job.job_id] = begun
         group.create_task(self._carry(job, spec, begun), name=f"job {job.job_id}")
         return True
+
+    async def _begin(
+        self, job: Job, spec: JobSpec, options: BrowserOptions
+    ) -> Acquired | NotAcquired | Creation:
+        request = request_for(job.job_id, job.namespace, spec, options)
+        try:
+            return await self._manager.begin(
+                replace(request, through=self._coordinator),
+                options=options,
+                create_not_on=self._resting,
+            )
+        except BaseException:
+            self._leases.give_back(job.job_id)
+            raise
 
     async def _carry(self, job: Job, spec: JobSpec, begun: Acquired | Creation) -> None:
         del self._unstarted[job.job_id]
@@ -319,6 +340,7 @@ class JobDispatcher:
         except StoreUnavailableError as error:
             log.warning("dispatch.skipped", job_id=job.job_id, reason=error.detail)
         finally:
+            self._leases.give_back(job.job_id)
             self._placing.discard(job.job_id)
             if ended is None or ended.state is JobState.QUEUED:
                 self._may_be_due = True

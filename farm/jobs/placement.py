@@ -2,12 +2,15 @@
 
 from farm.core.model import ClientType, Namespace, Request, TaskId
 from farm.core.placement import identity_in
-from farm.jobs.files import JobSpec, browser_options, identity
+from farm.jobs.files import JobSpec, browser_options, identity, requirements
 from farm.manager.terms import profile_of
+from farm.protocol.plan import BrowserOptions
 
 
-def request_for(job_id: str, namespace: Namespace, spec: JobSpec) -> Request:
-    """Turn a job into a request for a context.
+def request_for(
+    job_id: str, namespace: Namespace, spec: JobSpec, options: BrowserOptions | None = None
+) -> Request:
+    """Turn a job into a request for a context, in a window of these options, or of its own.
 
     An identity belongs to its namespace: the same name elsewhere is another one (P16).
     """
@@ -16,8 +19,8 @@ def request_for(job_id: str, namespace: Namespace, spec: JobSpec) -> Request:
         namespace=namespace,
         task_id=TaskId(job_id),
         client_type=ClientType(spec.requires.client_type or ClientType.BROWSER),
-        requirements=spec.requires.metadata,
+        requirements=requirements(spec),
         identity=None if name is None else identity_in(namespace, name),
-        profile=profile_of(browser_options(spec)),
+        profile=profile_of(browser_options(spec) if options is None else options),
         auto_provision=True,
     )

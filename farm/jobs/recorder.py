@@ -1,6 +1,7 @@
 """Turns what agents say of their attempts into rows of the ledger."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, assert_never
 
 from farm.clock import Clock
@@ -9,7 +10,7 @@ from farm.jobs.feed import JobFeed
 from farm.jobs.live import LiveAttempts
 from farm.protocol import messages as wire
 from farm.stores.ports.ledger import Ledger
-from farm.stores.records import Effect, Evidence, Item
+from farm.stores.records import Effect, Evidence, Item, RecordingEnd
 
 
 class Recorder:
@@ -55,7 +56,13 @@ def _evidence(entry: wire.Entry, attempt_id: str, number: int) -> Evidence:
     match event:
         case wire.Started():
             return _plain(entry, began=True)
-        case wire.StepStarted() | wire.StepEnded() | wire.Notice():
+        case (
+            wire.StepStarted()
+            | wire.StepEnded()
+            | wire.Notice()
+            | wire.ControlMoved()
+            | wire.HumanAct()
+        ):
             return _plain(entry)
         case wire.EffectBegun():
             effect = Effect(
@@ -80,6 +87,9 @@ def _evidence(entry: wire.Entry, attempt_id: str, number: int) -> Evidence:
                 data=_data(event),
                 effect_done=event.effect_id,
             )
+        case wire.Recorded(recording=recording, state=state, detail=detail):
+            recorded = RecordingEnd(recording=recording.value, state=state, detail=detail[:2000])
+            return replace(_plain(entry), recording_end=recorded)
         case wire.Items():
             return Evidence(
                 seq=entry.seq,

@@ -5,15 +5,19 @@ from collections.abc import Mapping
 from typing import Literal
 
 import structlog
+from pydantic import ValidationError
 
 from farm.clock import Clock
 from farm.core.job_states import JobState
 from farm.core.model import Namespace
-from farm.errors import InvalidInputError
+from farm.errors import InvalidInputError, NotFoundError
 from farm.jobs.feed import JobFeed
-from farm.jobs.files import canonical_hash, match_key, parse
+from farm.jobs.files import JobSpec, browser_options, canonical_hash, match_key, parse
+from farm.jobs.files.problems import nearest
+from farm.jobs.identities import IdentityBook
 from farm.jobs.ids import JobIds
 from farm.jobs.ports import Dispatcher
+from farm.stores.identity_records import Mode, NewBorrowing
 from farm.stores.ports.ledger import Ledger
 from farm.stores.records import Job, NewJob
 
@@ -34,8 +38,16 @@ _DECIDED: Mapping[Decision, JobState] = {
 class JobService:
     """Writes to the ledger first; only then do the dispatcher and the watchers hear of it."""
 
-    def __init__(self, ledger: Ledger, dispatcher: Dispatcher, feed: JobFeed, clock: Clock) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        identities: IdentityBook,
+        dispatcher: Dispatcher,
+        feed: JobFeed,
+        clock: Clock,
+    ) -> None:
         self._ledger = ledger
+        self._identities = identities
         self._dispatcher = dispatcher
         self._feed = feed
         self._clock = clock
@@ -65,9 +77,13 @@ class JobService:
         # Where the key was written makes no other body of it.
         spec = spec.model_copy(update={"idempotency_key": key})
         now = self._clock()
+        job_id = self._ids.next(now)
+        borrowing = await self._borrowing(job_id, namespace, spec)
+        if spec.proxy is not None:
+            spec = spec.model_copy(update={"proxy": spec.proxy.bare})
         job, duplicate = await self._ledger.accept(
             NewJob(
-                job_id=self._ids.next(now),
+                job_id=job_id,
                 namespace=namespace,
                 name=spec.name,
                 spec=spec.model_dump(mode="json", by_alias=True),
@@ -75,6 +91,7 @@ class JobService:
                 idempotency_key=key,
                 match_key=match_key(spec, namespace),
                 max_attempts=spec.retry.max_attempts,
+                borrowing=borrowing,
             ),
             now=now,
         )
@@ -82,6 +99,40 @@ class JobService:
             log.info("job.accepted", job_id=job.job_id, namespace=namespace, name=job.name)
             self._dispatcher.wake()
         return job, duplicate
+
+    async def _borrowing(
+        self, job_id: str, namespace: Namespace, spec: JobSpec
+    ) -> NewBorrowing | None:
+        """Return what the job will have of the farm; its proxy's credentials only sealed."""
+        use = spec.identity
+        if use is None and spec.proxy is None:
+            return None
+        if use is not None:
+            await self._check_identity(namespace, use.name, spec)
+        return NewBorrowing(
+            identity=None if use is None else use.name,
+            mode=Mode.CLONE if use is None else Mode(use.mode),
+            secret=self._identities.seal_for_job(job_id, spec.proxy),
+        )
+
+    async def _check_identity(self, namespace: Namespace, name: str, spec: JobSpec) -> None:
+        try:
+            saved = await self._identities.store.identity(namespace, name)
+            browser_options(spec, saved.options)
+        except NotFoundError:
+            known = [one.name for one in await self._identities.store.identities(namespace)]
+            detail = f"there is no identity {name}; farm identities put makes one"
+            problem = {
+                "pointer": "/identity/name",
+                "detail": detail,
+                "nearest": nearest(name, known),
+            }
+        except ValidationError as error:
+            detail = f"with the options of the identity {name}: {error.errors()[0]['msg']}"
+            problem = {"pointer": "/browser", "detail": detail}
+        else:
+            return
+        raise InvalidInputError("the job cannot be accepted", problems=(problem,))
 
     async def cancel(self, namespace: Namespace, job_id: str) -> Job:
         """Cancel a queued job at once, ask a running one to stop.

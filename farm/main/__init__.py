@@ -22,16 +22,18 @@ from farm.api.serving import ApiRunner
 from farm.api.verify import verify_route
 from farm.config import Settings
 from farm.core.model import ClientId, Namespace
-from farm.errors import ConflictError, StoreUnavailableError
+from farm.errors import ConflictError, InvalidInputError, StoreUnavailableError
 from farm.jobs.attempts import AttemptRules, AttemptRunner
 from farm.jobs.dispatcher import GoneRule, JobDispatcher
 from farm.jobs.feed import JobFeed
+from farm.jobs.identities import IdentityBook
 from farm.jobs.ids import random_id
+from farm.jobs.leasing import Leases
 from farm.jobs.live import LiveAttempts
 from farm.jobs.recorder import Recorder
 from farm.jobs.service import JobService
 from farm.jobs.sharing import Sharing
-from farm.main.stores import Stores, stores_of
+from farm.main.stores import Stores, ledger_of, stores_of
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
 from farm.manager.loops import every
@@ -40,7 +42,8 @@ from farm.manager.probe import AgentProbe
 from farm.protocol.messages import Drain
 from farm.protocol.plan import Egress
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqliteDatabase, SqlLedger
+from farm.stores.keyring import Keyring, new_key
+from farm.stores.ledger import SqlIdentities, SqlLedger
 from farm.telemetry import configure_logging
 from farm.verify import VERIFY, Verifier
 from farm.verify.stage import Farm
@@ -117,20 +120,21 @@ async def coordinator(settings: Settings) -> AsyncIterator[Coordinator]:
     the block down, and a block that ends takes the loops down.
 
     Raises:
-        ConflictError: If another farm uses the data directory, or the Redis may forget.
-        InvalidInputError: If a Redis is set and its client is not installed.
-        StoreUnavailableError: If the Redis does not answer.
+        ConflictError: If another farm uses the data directory or the ledger, or Redis may forget.
+        InvalidInputError: If a Redis or PostgreSQL is set and its client is not installed, or a key
+            of saved identities is none.
+        StoreUnavailableError: If one of them does not answer.
         OSError: If the address can't be listened on.
     """
     configure_logging(json=settings.log_json, level=settings.log_level)
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _only_one(settings.data_dir):
-        ledger = SqlLedger(SqliteDatabase(settings.data_dir / "farm.db"))
+        ledger = ledger_of(settings)
         store_epoch = await ledger.open()
         try:
             async with (
                 stores_of(settings, store_epoch) as stores,
-                _running(settings, ledger, stores) as farm,
+                _running(settings, ledger, SqlIdentities(ledger.database), stores) as farm,
             ):
                 log.info("farm.started", url=farm.url, store_epoch=store_epoch)
                 yield farm
@@ -140,11 +144,15 @@ async def coordinator(settings: Settings) -> AsyncIterator[Coordinator]:
 
 @contextlib.asynccontextmanager
 async def _running(
-    settings: Settings, ledger: SqlLedger, stores: Stores
+    settings: Settings, ledger: SqlLedger, saved: SqlIdentities, stores: Stores
 ) -> AsyncIterator[Coordinator]:
     clock, registry, name = stores.clock, stores.registry, stores.coordinator
     app_node = AppNode(commands=stores.commands, relay=stores.relay, clock=clock)
     feed, live = JobFeed(), LiveAttempts()
+    identities = IdentityBook(
+        saved, _keyring(settings), clock, max_bytes=settings.identities.max_bytes
+    )
+    await identities.reseal()
     tokens = TokenBook(ledger, clock)
     manager = WorkerContextManager(
         context_registry=registry,
@@ -157,7 +165,9 @@ async def _running(
         provision_timeout_s=settings.jobs.provision_timeout_s,
     )
     readiness = Readiness(
-        AgentProbe(registry, app_node, clock, not_of=(VERIFY,), coordinator=name), clock
+        AgentProbe(registry, app_node, clock, not_of=(VERIFY,), coordinator=name),
+        clock,
+        store=ledger.check,
     )
     gone_after_s = settings.link.window_s * settings.link.gone_after_windows
     runner = AttemptRunner(
@@ -173,6 +183,7 @@ async def _running(
             retry_initial_s=settings.jobs.retry_initial_s,
             retry_max_s=settings.jobs.retry_max_s,
             max_free_losses=settings.jobs.max_free_losses,
+            recording_max_bytes=settings.artifacts.recording_max_bytes,
         ),
         on_success=readiness.worked,
     )
@@ -182,6 +193,7 @@ async def _running(
         manager=manager,
         runner=runner,
         live=live,
+        leases=Leases(saved),
         feed=feed,
         clock=clock,
         gone=GoneRule(after_s=gone_after_s),
@@ -213,7 +225,7 @@ async def _running(
             coordinator=name or "farm",
         ),
     )
-    jobs = JobService(ledger, dispatcher, feed, clock)
+    jobs = JobService(ledger, identities, dispatcher, feed, clock)
     verifier = Verifier(
         Farm(
             registry=registry,
@@ -236,6 +248,7 @@ async def _running(
             registry=registry,
             app_node=app_node,
             jobs=jobs,
+            identities=identities,
             dispatcher=dispatcher,
             feed=feed,
             tokens=tokens,
@@ -245,6 +258,7 @@ async def _running(
             clock=clock,
             metrics=CollectorRegistry(),
             max_artifact_bytes=settings.artifacts.max_bytes,
+            recordings_max_bytes=settings.artifacts.recordings_max_bytes,
         ),
         allowed_hosts=(*settings.allowed_hosts, settings.host),
         more_routes=(agent_route(links.serve), verify_route(verifier)),
@@ -367,6 +381,25 @@ async def _admin_token(data_dir: Path, tokens: TokenBook) -> tuple[str, bool]:
     _, secret = await tokens.add(scope="admin", namespace=DEFAULT_NAMESPACE, name="admin")
     _write_private(path, secret + "\n")
     return secret, True
+
+
+def _keyring(settings: Settings) -> Keyring:
+    """Read the keys of saved identities, or make the first one.
+
+    Raises:
+        InvalidInputError: If what is set is no key.
+    """
+    path = settings.identity_key_file or settings.data_dir / "identity.key"
+    if settings.identity_key is not None and settings.identity_key_file is None:
+        where, text = "FARM_IDENTITY_KEY", settings.identity_key.get_secret_value()
+    else:
+        if settings.identity_key_file is None and not path.exists():
+            _write_private(path, new_key() + "\n")
+        where, text = str(path), path.read_text()
+    try:
+        return Keyring.of(text)
+    except ValueError as error:
+        raise InvalidInputError(f"{where}: {error}") from None
 
 
 async def _preset_agent_token(settings: Settings, tokens: TokenBook) -> None:

@@ -16,6 +16,7 @@ from farm.config import Settings
 from farm.core.commands import Retention
 from farm.errors import InvalidInputError, StoreUnavailableError
 from farm.manager.relay import Relay
+from farm.stores.ledger import SqliteDatabase, SqlLedger
 from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.stores.ports.commands import CommandLog
 from farm.stores.ports.registries import Registry
@@ -56,6 +57,21 @@ class Stores:
     """This one's name among those that share; None where it is alone."""
 
 
+def ledger_of(settings: Settings) -> SqlLedger:
+    """Make the ledger that the settings ask for; it is not open yet.
+
+    Raises:
+        InvalidInputError: If they ask for PostgreSQL, and its client is not installed.
+    """
+    if settings.ledger.url is None:
+        return SqlLedger(SqliteDatabase(settings.data_dir / "farm.db"))
+    try:
+        from farm.stores.ledger.postgres import PostgresDatabase
+    except ModuleNotFoundError as error:
+        raise _without_extra(error, "asyncpg", "postgres", "FARM_LEDGER__URL") from error
+    return SqlLedger(PostgresDatabase(settings.ledger.url.get_secret_value()))
+
+
 @contextlib.asynccontextmanager
 async def stores_of(settings: Settings, store_epoch: int) -> AsyncIterator[Stores]:
     """Open the stores that the settings ask for.
@@ -90,11 +106,7 @@ async def _shared(settings: Settings, url: str, life: int) -> AsyncIterator[Stor
             connect,
         )
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "redis":
-            raise
-        raise InvalidInputError(
-            "FARM_REDIS__URL needs the extra `redis`: pip install 'tabfarm[redis]'"
-        ) from error
+        raise _without_extra(error, "redis", "redis", "FARM_REDIS__URL") from error
     name = _name(settings.data_dir)
     redis = connect(url)
     registry = RedisRegistry(
@@ -121,6 +133,15 @@ async def _shared(settings: Settings, url: str, life: int) -> AsyncIterator[Stor
     finally:
         await registry.close()
         await redis.aclose()
+
+
+def _without_extra(
+    error: ModuleNotFoundError, module: str, extra: str, setting: str
+) -> InvalidInputError | ModuleNotFoundError:
+    """Say what to install, where the module of an extra is what is missing."""
+    if (error.name or "").partition(".")[0] != module:
+        return error
+    return InvalidInputError(f"{setting} needs the extra `{extra}`: pip install 'tabfarm[{extra}]'")
 
 
 class _OwnMemory:

@@ -17,11 +17,17 @@ class Reason(StrEnum):
     DRAINED = "drained"
     EGRESS_DENIED = "egress_denied"
     HTTP_STATUS = "http_status"
+    IDENTITY_NOT_SAVED = "identity_not_saved"
+    IDENTITY_TOO_LARGE = "identity_too_large"
+    IDENTITY_UNAVAILABLE = "identity_unavailable"
     JOB_TIMEOUT = "job_timeout"
     NAVIGATION_FAILED = "navigation_failed"
     NAVIGATION_TIMEOUT = "navigation_timeout"
+    PAUSED_TOO_LONG = "paused_too_long"
     PAGE_CRASHED = "page_crashed"
     PAGE_CLOSED = "page_closed"
+    PROXY_AUTH_REFUSED = "proxy_auth_refused"
+    PROXY_UNREACHABLE = "proxy_unreachable"
     REQUIRED_MISSING = "required_missing"
     SCRIPT_ERROR = "script_error"
     SELECTOR_AMBIGUOUS = "selector_ambiguous"
@@ -39,7 +45,10 @@ PERMANENT = frozenset(
         Reason.ARTIFACT_TOO_LARGE,
         Reason.CANCELLED,
         Reason.EGRESS_DENIED,
+        Reason.IDENTITY_TOO_LARGE,
         Reason.JOB_TIMEOUT,
+        Reason.PAUSED_TOO_LONG,
+        Reason.PROXY_AUTH_REFUSED,
         Reason.SCRIPT_ERROR,
         Reason.SELECTOR_AMBIGUOUS,
         Reason.SELECTOR_INVALID,

@@ -7,6 +7,7 @@ from zoneinfo import available_timezones
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from farm.protocol.extraction import Strict
+from farm.protocol.recordings import Recording
 from farm.protocol.steps import Effect, Step
 
 
@@ -114,6 +115,20 @@ class Egress(BaseModel):
     """`host`, `host:port` or `network/prefix` of private and loopback destinations."""
 
 
+class Borrows(BaseModel):
+    """What an attempt has of the farm that its plan does not say, for it is secret.
+
+    The agent asks for it by HTTP under the attempt's token: `farm.protocol.identities.Lent`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    identity: str | None = None
+    """The saved identity, for people; None where it is only a proxy."""
+    save: Literal["on_success", "always", "never"] = "never"
+    """When what the window holds at the end is given back."""
+
+
 class Plan(BaseModel):
     """Everything an agent needs to run one attempt of a job."""
 
@@ -131,3 +146,6 @@ class Plan(BaseModel):
     reuse: bool = False
     """The tab stays as it is after success, for the next job of the same identity."""
     egress: Egress = Egress()
+    borrows: Borrows | None = None
+    record: Recording | None = None
+    """What to record of it; None is nothing."""

@@ -204,6 +204,12 @@ class ArtifactView(Resource):
     media_type: str
     attempt_id: str
     created_at: AwareDatetime
+    recording: str | None = None
+    """The kind of recording it is; None for a file that a step or a failure has left."""
+    state: Literal["pending", "ready", "failed"] = "ready"
+    """Only what is ready can be fetched; a recording is pending while its attempt runs."""
+    detail: str = ""
+    """Why a recording failed, or ended before its attempt did."""
 
 
 class ArtifactList(Resource):

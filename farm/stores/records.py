@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from enum import StrEnum
+from typing import Any, Literal
 
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
+from farm.stores.identity_records import NewBorrowing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +25,7 @@ class NewJob:
     match_key: str
     """Jobs with one match key ask for the same kind of worker."""
     max_attempts: int
+    borrowing: NewBorrowing | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +128,14 @@ class Item:
     data: Mapping[str, Any]
 
 
+class ArtifactState(StrEnum):
+    """Whether a file is there. What is pending or failed has no bytes in the store."""
+
+    PENDING = "pending"
+    READY = "ready"
+    FAILED = "failed"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
     """One file produced; the bytes are in the artifact store under `key`."""
@@ -138,6 +149,29 @@ class Artifact:
     media_type: str
     key: str
     created_at: Instant
+    recording: str | None = None
+    """The kind of recording it is; None for any other file."""
+    state: ArtifactState = ArtifactState.READY
+    detail: str = ""
+    """Why it failed, or ended early."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A recording that an attempt is to hand in."""
+
+    recording: str
+    name: str
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingEnd:
+    """What an agent says of a recording that is over."""
+
+    recording: str
+    state: Literal["ready", "discarded", "failed"]
+    detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +201,7 @@ class Evidence:
     effect_done: str | None = None
     """The effect_id that has finished."""
     items: tuple[Item, ...] = ()
+    recording_end: RecordingEnd | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,3 +229,5 @@ class Finish:
     """With job_state QUEUED: when the next attempt may start."""
     events: tuple[tuple[str, Mapping[str, Any]], ...]
     """(type, data) of the job events to add, in order."""
+    records: bool = False
+    """The attempt was to hand in recordings: those that have not come have failed."""

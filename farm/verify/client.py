@@ -202,7 +202,7 @@ class ProbeClient:
                 await self._obey(message)
             case wire.Stored():
                 self._stored[message.command_id] = max(message.seq, self.stored(message.command_id))
-            case wire.Ping() | wire.Cancel() | wire.Drain() | wire.OpenChannel():
+            case wire.Ping() | wire.Cancel() | wire.Intervene() | wire.Drain() | wire.OpenChannel():
                 pass
             case _:
                 assert_never(message)

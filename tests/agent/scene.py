@@ -5,7 +5,13 @@ from agent.machine import events as ev
 from farm.protocol import messages as wire
 from farm.protocol.plan import Plan
 
-HELLO = wire.Hello(client_id="a", instance="i", epoch="", capacity=wire.Capacity(max_concurrency=2))
+HELLO = wire.Hello(
+    client_id="a",
+    instance="i",
+    epoch="",
+    capacity=wire.Capacity(max_concurrency=2),
+    capabilities=("pause", "resume", "takeover", "hand_back"),
+)
 WINDOW_S = 10.0
 
 

@@ -662,3 +662,51 @@ def test_who_it_is_does_not_change(scene: Scene) -> None:
     assert isinstance(hello, wire.Hello)
     changing = {"epoch": "", "browser": None}
     assert hello.model_copy(update=changing) == HELLO
+
+
+def _wants(kind: str, run: str = "run", counter: int = 1) -> wire.Intervene:
+    return wire.Intervene.model_validate(
+        {
+            "intervention_id": "int",
+            "command_id": run,
+            "token": token(counter),
+            "kind": kind,
+            "by": "anna",
+        }
+    )
+
+
+def test_an_intervention_is_passed_on_to_the_run_and_its_outcome_said(scene: Scene) -> None:
+    tab = scene.running()
+    wanted = _wants("pause")
+    assert scene.hear(wanted) == [ev.Intervene(tab, wanted)]
+    assert scene.on(ev.Intervened("int", "applied")) == []
+    assert scene.said() == [wire.Intervened(intervention_id="int", outcome="applied")]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "outcome"),
+    [
+        (_wants("pause", run="another"), "stale_target"),
+        (_wants("pause", counter=2), "stale_target"),
+        (_wants("message"), "capability_not_supported"),
+    ],
+)
+def test_an_intervention_that_is_not_for_a_run_here_touches_nothing(
+    scene: Scene, wanted: wire.Intervene, outcome: str
+) -> None:
+    scene.running()
+    assert scene.hear(wanted) == []
+    (said,) = scene.said()
+    assert isinstance(said, wire.Intervened)
+    assert said.outcome == outcome
+
+
+def test_an_intervention_that_comes_after_the_end_is_stale(scene: Scene) -> None:
+    scene.running()
+    scene.ends()
+    scene.said()
+    assert scene.hear(_wants("resume")) == []
+    (said,) = scene.said()
+    assert isinstance(said, wire.Intervened)
+    assert said.outcome == "stale_target"

@@ -187,6 +187,11 @@ class AnAgent(RuleBasedStateMachine):
     def is_told_to_cancel(self, run: str) -> None:
         self.take(ev.Heard(wire.Cancel(command_id=run)))
 
+    @rule(run=runs, token=tokens, kind=st.sampled_from(["pause", "takeover", "message"]))
+    def is_told_to_intervene(self, run: str, token: wire.Token, kind: str) -> None:
+        wanted = {"intervention_id": "i", "command_id": run, "token": token, "kind": kind}
+        self.take(ev.Heard(wire.Intervene.model_validate({**wanted, "by": "a"})))
+
     @rule(nonce=st.integers(0, 9))
     def hears_a_ping(self, nonce: int) -> None:
         self.take(ev.Heard(wire.Ping(nonce=str(nonce))))

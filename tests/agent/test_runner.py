@@ -9,6 +9,7 @@ import pytest
 
 from agent.machine import Machine, Profile
 from agent.machine import events as ev
+from agent.machine.control import Holder, Move, OutOfPlaceError
 from agent.ports import (
     BrowserEvent,
     BrowserInfo,
@@ -20,6 +21,7 @@ from agent.ports import (
 from agent.runner import Runner
 from farm.protocol import messages as wire
 from farm.protocol.plan import BrowserOptions, Plan
+from farm.protocol.recordings import RecordingKind
 from tests.agent.scene import HELLO, begun, note, plan, token
 
 Tell = Callable[[ev.LinkUp | ev.LinkDown | ev.Heard], None]
@@ -38,6 +40,8 @@ class StandInBrowser:
         self.drained = asyncio.Event()
         self.started = asyncio.Event()
         self.ran: list[str] = []
+        self.wanted: list[tuple[str, str, str]] = []
+        self.objection: Exception | None = None
 
     async def start(self, tell: Callable[[BrowserEvent], None]) -> BrowserInfo:
         if self.unavailable:
@@ -49,6 +53,11 @@ class StandInBrowser:
         if self.unavailable:
             raise BrowserUnavailable("no window")
         self.open.add(context_id)
+
+    async def intervene(self, context_id: str, wanted: wire.Intervene) -> None:
+        self.wanted.append((context_id, wanted.kind, wanted.by))
+        if self.objection is not None:
+            raise self.objection
 
     async def open_tab(self, window_id: str, context_id: str) -> None:
         self.open.add(context_id)
@@ -118,7 +127,14 @@ class StandInUploads:
         self.files: list[str] = []
 
     async def upload(
-        self, attempt_id: str, token: wire.Token, name: str, content: bytes | Path, media_type: str
+        self,
+        attempt_id: str,
+        token: wire.Token,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
     ) -> str:
         self.files.append(f"{attempt_id}/{token.counter}/{name}")
         return name
@@ -173,6 +189,44 @@ async def running(shell: Shell) -> AsyncIterator[asyncio.Task[ev.Exit]]:
 @pytest.fixture
 def shell() -> Shell:
     return Shell()
+
+
+@pytest.mark.parametrize(
+    ("objection", "outcome"),
+    [
+        (None, "applied"),
+        (OutOfPlaceError(Holder.AUTOMATION, Move.HAND_BACK), "out_of_place"),
+        (KeyError("T1"), "stale_target"),
+    ],
+)
+async def test_what_a_person_wants_is_done_in_the_browser_and_what_became_of_it_is_said(
+    shell: Shell, objection: Exception | None, outcome: str
+) -> None:
+    gone = asyncio.Event()
+
+    async def work(_: Evidence) -> ev.Outcome:
+        await gone.wait()
+        return ev.Outcome(outcome="succeeded")
+
+    shell.browser.run_with, shell.browser.objection = work, objection
+    async with running(shell):
+        tab = await shell.open()
+        shell.start(tab)
+        shell.link.says(
+            wire.Intervene(
+                intervention_id="int",
+                command_id="run",
+                token=token(1),
+                kind="hand_back",
+                by="anna",
+            )
+        )
+        said = await shell.link.hears(wire.Intervened)
+        assert isinstance(said, wire.Intervened)
+        assert (said.intervention_id, said.outcome) == ("int", outcome)
+        assert shell.browser.wanted == [(tab, "hand_back", "anna")]
+        gone.set()
+        assert (await shell.result()).outcome == "succeeded"
 
 
 async def test_a_run_goes_from_command_to_result(shell: Shell) -> None:

@@ -1,6 +1,6 @@
 """The API over real stores; only the dispatcher is a stand-in."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +29,8 @@ from farm.manager.misses import Misses
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import SqliteDatabase, SqlLedger
 from farm.stores.memory import MemoryCommandLog, MemoryRegistry
-from farm.stores.records import Attempt, Evidence, Finish, Item
+from farm.stores.records import Attempt, Evidence, Expected, Finish, Item
+from tests.identities import identity_book
 
 DEFAULT = Namespace("default")
 AGENT = ClientId("agent-1")
@@ -94,7 +95,9 @@ class Stack:
             assert response.status == 201, await response.text()
             return str((await response.json())["id"])
 
-    async def start(self, job_id: str, number: int = 1) -> Attempt:
+    async def start(
+        self, job_id: str, number: int = 1, *, recordings: Sequence[Expected] = ()
+    ) -> Attempt:
         attempt = await self.ledger.start_attempt(
             job_id,
             attempt_id=f"{job_id}-{number}",
@@ -103,6 +106,7 @@ class Stack:
             epoch=1,
             context_id=ContextId("context-1"),
             token=Token(store_epoch=1, counter=number),
+            recordings=recordings,
             now=system_clock(),
         )
         assert attempt is not None
@@ -193,9 +197,12 @@ async def _serve_agent(request: web.Request, bearer: Principal) -> web.StreamRes
 
 
 @asynccontextmanager
-async def running(directory: Path, *, min_free_bytes: int = 0) -> AsyncIterator[Stack]:
+async def running(
+    directory: Path, *, min_free_bytes: int = 0, recordings_max_bytes: int = 2**40
+) -> AsyncIterator[Stack]:
     """Serve the API on a free loopback port."""
-    ledger = SqlLedger(SqliteDatabase(directory / "farm.db"))
+    database = SqliteDatabase(directory / "farm.db")
+    ledger = SqlLedger(database)
     store_epoch = await ledger.open()
     try:
         registry = MemoryRegistry(store_epoch=store_epoch, presence_window_s=10.0)
@@ -208,7 +215,8 @@ async def running(directory: Path, *, min_free_bytes: int = 0) -> AsyncIterator[
         _, admin = await tokens.add(scope="admin", namespace=DEFAULT, name="admin")
         record, agent = await tokens.add(scope="agent", namespace=DEFAULT, name="agent")
         owners[AGENT] = record.token_id
-        jobs = JobService(ledger, dispatcher, feed, system_clock)
+        identities = identity_book(database, system_clock)
+        jobs = JobService(ledger, identities, dispatcher, feed, system_clock)
         app = build_app(
             deps=Deps(
                 ledger=ledger,
@@ -218,6 +226,7 @@ async def running(directory: Path, *, min_free_bytes: int = 0) -> AsyncIterator[
                 registry=registry,
                 app_node=node,
                 jobs=jobs,
+                identities=identities,
                 dispatcher=dispatcher,
                 feed=feed,
                 tokens=tokens,
@@ -227,6 +236,7 @@ async def running(directory: Path, *, min_free_bytes: int = 0) -> AsyncIterator[
                 clock=system_clock,
                 metrics=CollectorRegistry(),
                 max_artifact_bytes=MAX_ARTIFACT,
+                recordings_max_bytes=recordings_max_bytes,
             ),
             allowed_hosts=("farm.example",),
             more_routes=(agent_route(_serve_agent),),

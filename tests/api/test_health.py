@@ -2,7 +2,7 @@ import asyncio
 
 from farm.api.readiness import Readiness
 from farm.core.model import Instant
-from farm.errors import ClientAbsentError
+from farm.errors import ClientAbsentError, StoreUnavailableError
 from tests.api.stack import Probe, Stack
 
 
@@ -86,3 +86,14 @@ async def test_a_test_that_hangs_or_finds_nobody_is_a_reason() -> None:
     assert "longer" in ((await hanging.verdict()).reason or "")
     alone = Readiness(nobody, lambda: Instant(1.0))
     assert (await alone.verdict()).reason == "the agent has gone"
+
+
+async def test_a_farm_whose_ledger_does_not_answer_is_not_ready() -> None:
+    async def away() -> None:
+        raise StoreUnavailableError("the ledger failed: no answer")
+
+    async def works() -> str | None:
+        return None
+
+    verdict = await Readiness(works, lambda: Instant(1.0), store=away).verdict()
+    assert verdict.reason == "the ledger failed: no answer"

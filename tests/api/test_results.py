@@ -11,6 +11,7 @@ import pytest
 from farm.api import results
 from farm.core.job_states import AttemptState, JobState
 from farm.jobs import export
+from farm.stores.records import Expected
 from tests.api.stack import AGENT, MAX_ARTIFACT, Stack, running
 
 
@@ -247,3 +248,56 @@ async def test_a_client_that_reads_no_more_is_cut_off(
             await let_go.wait()
     finally:
         writer.close()
+
+
+TRACE = Expected("trace", "trace.zip", "application/zip")
+AS_TRACE = {"X-Tabfarm-Recording": "trace", "Content-Type": "application/zip"}
+
+
+async def listed(stack: Stack, job_id: str) -> list[dict[str, Any]]:
+    _, _, text = await get(stack, f"/v1/jobs/{job_id}/artifacts")
+    return list(json.loads(text)["items"])
+
+
+async def test_a_recording_is_listed_while_it_is_pending_and_given_out_when_it_is_there(
+    stack: Stack,
+) -> None:
+    job_id = await stack.submit()
+    attempt = await stack.start(job_id, recordings=(TRACE,))
+    [item] = await listed(stack, job_id)
+    assert (item["name"], item["recording"], item["state"]) == ("trace.zip", "trace", "pending")
+    path = f"/v1/jobs/{job_id}/artifacts/trace.zip"
+    status, _, text = await get(stack, path)
+    assert (status, json.loads(text)["detail"]) == (409, "trace.zip is pending")
+    status, body = await put(stack, attempt.attempt_id, "any.zip", b"zip", **AS_TRACE)
+    assert (status, body) == (200, {"name": "trace.zip"})
+    assert (await get(stack, path))[0] == 200
+    [item] = await listed(stack, job_id)
+    assert (item["state"], item["size"]) == ("ready", 3)
+
+
+async def test_only_a_recording_that_is_waited_for_is_taken(stack: Stack) -> None:
+    attempt = await stack.start(await stack.submit())
+    status, body = await put(stack, attempt.attempt_id, "t", b"zip", **AS_TRACE)
+    assert (status, body["type"]) == (409, "/problems/stale-assignment")
+    status, body = await put(
+        stack, attempt.attempt_id, "t", b"zip", **{"X-Tabfarm-Recording": "trance"}
+    )
+    assert (status, body["type"]) == (422, "/problems/invalid-input")
+    assert "video, trace" in body["detail"]
+
+
+async def test_recordings_beyond_the_namespaces_share_are_refused_and_other_files_are_not(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path, recordings_max_bytes=5) as stack:
+        job_id = await stack.submit()
+        har = Expected("har", "a.har", "application/json")
+        attempt = await stack.start(job_id, recordings=(TRACE, har))
+        assert (await put(stack, attempt.attempt_id, "t", b"four", **AS_TRACE))[0] == 200
+        as_har = {"X-Tabfarm-Recording": "har"}
+        status, body = await put(stack, attempt.attempt_id, "h", b"four", **as_har)
+        assert (status, body["type"]) == (507, "/problems/artifact-store-full")
+        assert body["detail"] == "the namespace's recordings have 4 of 5 bytes"
+        assert [one["state"] for one in await listed(stack, job_id)] == ["ready", "pending"]
+        assert (await put(stack, attempt.attempt_id, "a.png", b"a picture"))[0] == 200

@@ -10,7 +10,9 @@ import pytest
 
 from farm.cli.exits import ExitCode
 from farm.core.job_states import AttemptState, JobState
+from farm.core.model import Instant
 from farm.protocol import messages as wire
+from farm.stores.records import Evidence, Expected, RecordingEnd
 from tests.api.stack import AGENT, Stack, running
 from tests.api.test_delivery import send
 from tests.api.test_pool import connect
@@ -155,6 +157,27 @@ async def test_an_uncertain_job_is_resolved_and_a_certain_one_is_not(stack: Stac
     assert result.stdout.strip() == f"{job_id} succeeded"
     again = await farm(stack, "jobs", "resolve", job_id, "--as", "failed")
     assert again.exit_code == ExitCode.FAILED
+
+
+async def test_a_recording_that_is_not_there_is_listed_with_the_reason_and_not_downloaded(
+    stack: Stack, tmp_path: Path
+) -> None:
+    job_id = await stack.submit()
+    attempt = await stack.start(
+        job_id, recordings=(Expected("trace", "trace.zip", "application/zip"),)
+    )
+    await upload(stack, attempt, "page.html", b"<p>hello")
+    assert "pending" in (await farm(stack, "jobs", "artifacts", job_id)).stdout
+    end = RecordingEnd(recording="trace", state="failed", detail="the disk is full")
+    said = Evidence(seq=1, event_type="recorded", at=Instant(1.0), recording_end=end)
+    await stack.ledger.record(attempt.attempt_id, attempt.token, [said], now=Instant(1.0))
+    every = await farm(stack, "jobs", "artifacts", job_id, "-o", str(tmp_path / "f"))
+    assert every.exit_code == ExitCode.SUCCEEDED
+    assert "trace.zip is failed: the disk is full" in every.stderr
+    assert [path.name for path in (tmp_path / "f").iterdir()] == ["page.html"]
+    one = await farm(stack, "jobs", "artifacts", job_id, "trace.zip", "-o", str(tmp_path / "g"))
+    assert one.exit_code == ExitCode.FAILED
+    assert "trace.zip is failed: the disk is full" in one.stderr
 
 
 async def test_files_are_listed_and_downloaded(stack: Stack, tmp_path: Path) -> None:

@@ -9,18 +9,21 @@ import pytest
 from farm.cli.exits import ExitCode
 from farm.sdk import FarmClient
 from tests.e2e.processes import ended, eventually, interrupt, process
-from tests.stores.conftest import redis_url
+from tests.stores.conftest import Databases, postgres, redis_url
 
-__all__ = ["redis_url"]
+__all__ = ["postgres", "redis_url"]
 
 # Else the first point waits ten seconds for an agent to count as silent.
 QUICK = {"FARM_LINK__WINDOW_S": "2", "FARM_LINK__HEARTBEAT_INTERVAL_S": "0.4"}
 
 
-@pytest.fixture(params=["memory", "redis"])
+@pytest.fixture(params=["memory", "redis", "postgres"])
 def settings(request: pytest.FixtureRequest) -> Mapping[str, str]:
     if request.param == "memory":
         return QUICK
+    if request.param == "postgres":
+        databases: Databases = request.getfixturevalue("postgres")
+        return {**QUICK, "FARM_LEDGER__URL": databases.new()}
     url: str = request.getfixturevalue("redis_url")
     return {**QUICK, "FARM_REDIS__URL": url, "FARM_REDIS__SHARD": "verify-e2e"}
 

@@ -32,6 +32,7 @@ from farm.jobs.attempts import AttemptRules, AttemptRunner
 from farm.jobs.dispatcher import GoneRule, JobDispatcher
 from farm.jobs.feed import JobFeed
 from farm.jobs.ids import random_id
+from farm.jobs.leasing import Leases
 from farm.jobs.live import LiveAttempts
 from farm.jobs.recorder import Recorder
 from farm.jobs.service import JobService
@@ -45,6 +46,7 @@ from farm.stores.ledger import SqliteDatabase, SqlLedger
 from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.stores.ports.registries import Registry
 from farm.stores.records import Attempt, Job
+from tests.identities import identity_book
 
 NS = Namespace("default")
 WINDOW_S = 10.0
@@ -118,12 +120,14 @@ class Farm:
             ),
             on_success=lambda: None,
         )
+        self.identities = identity_book(database, self.clock)
         self.dispatcher = JobDispatcher(
             ledger=ledger,
             registry=self.registry,
             manager=self.manager,
             runner=runner,
             live=self.live,
+            leases=Leases(self.identities.store),
             feed=self.feed,
             clock=self.clock,
             gone=GoneRule(after_s=WINDOW_S * 1.25),
@@ -139,7 +143,7 @@ class Farm:
         )
         self.sharing.begin()
         self.recorder = Recorder(ledger, self.live, self.feed, self.clock)
-        self.jobs = JobService(ledger, self.dispatcher, self.feed, self.clock)
+        self.jobs = JobService(ledger, self.identities, self.dispatcher, self.feed, self.clock)
 
         self.loop: asyncio.Task[None] | None = None
 

@@ -1,7 +1,10 @@
 """What a checked job asks for."""
 
+import hashlib
+
 import pytest
 
+from farm.core.eligibility import canonical
 from farm.core.model import Namespace
 from farm.jobs.files import (
     JobSpec,
@@ -10,9 +13,11 @@ from farm.jobs.files import (
     match_key,
     parse,
     private_hosts,
+    requirements,
     to_plan,
 )
 from farm.protocol.plan import Egress, Plan, Timeouts
+from farm.protocol.recordings import RECORDS, RECORDS_VIDEO, Recording, RecordingKind
 
 HERE = Namespace("default")
 
@@ -28,7 +33,12 @@ def test_a_plan_has_everything_an_agent_needs_and_survives_the_wire() -> None:
         "browser: {context: reuse}"
     )
     plan = to_plan(
-        spec, job_id="j", attempt_id="t", attempt_number=2, egress=Egress(allow=("127.0.0.1:1",))
+        spec,
+        job_id="j",
+        attempt_id="t",
+        attempt_number=2,
+        egress=Egress(allow=("127.0.0.1:1",)),
+        recording_max_bytes=1,
     )
     assert plan == Plan(
         job_id="j",
@@ -43,6 +53,41 @@ def test_a_plan_has_everything_an_agent_needs_and_survives_the_wire() -> None:
         egress=Egress(allow=("127.0.0.1:1",)),
     )
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
+
+
+def test_what_is_recorded_is_asked_of_the_agent_and_bounded_by_the_farm() -> None:
+    spec = job("record: {kinds: [trace, video, trace], keep: on_failure, overlay: false}")
+    plan = to_plan(
+        spec, job_id="j", attempt_id="t", attempt_number=1, egress=Egress(), recording_max_bytes=9
+    )
+    assert plan.record == Recording(
+        kinds=(RecordingKind.TRACE, RecordingKind.VIDEO),
+        keep="on_failure",
+        overlay=False,
+        max_bytes=9,
+    )
+    assert job("record: har").record == job("record: [har]").record
+
+
+def test_a_job_that_records_goes_to_agents_that_can() -> None:
+    region = "requires: {metadata: {region: eu}}\n"
+    assert requirements(job(region)) == {"region": "eu"}
+    assert requirements(job(region + "record: har")) == {"region": "eu", RECORDS: True}
+    assert requirements(job("record: video")) == {RECORDS: True, RECORDS_VIDEO: True}
+    keys = {match_key(job(f"record: [{kind}]"), HERE) for kind in ("har", "trace", "video")}
+    assert len(keys) == 2
+    assert match_key(job(), HERE) not in keys
+
+
+def test_a_job_that_records_nothing_has_the_hash_it_had_before_there_were_recordings() -> None:
+    assert canonical_hash(job()) != canonical_hash(job("record: har"))
+    assert "record" not in job().model_dump(mode="json", exclude={"record"})
+    assert canonical_hash(job()) == _hash_without("record")
+
+
+def _hash_without(key: str) -> str:
+    text = canonical(job().model_dump(mode="json", exclude={key}))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_a_fresh_job_has_no_identity_whatever_its_options() -> None:

@@ -1,27 +1,67 @@
 """Every implementation of every port, as parameters of one fixture a port."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 from farm.stores.ledger import SqliteDatabase, SqlLedger
+from farm.stores.ledger.postgres import PostgresDatabase
 from farm.stores.memory import MemoryRegistry
 from farm.stores.ports.ledger import Ledger
 from farm.stores.redis import RedisRegistry, connect
-from tests.stores import redis_server
+from tests.stores import postgres_server, redis_server
 from tests.stores.pool import RESERVED_S, WINDOW_S, Everything, NewRegistry
 
 shards = count()
 
 
-@pytest.fixture(params=["sqlite"])
+class Databases:
+    """Databases of one server, each of its own test, with a schema that is up to date."""
+
+    def __init__(self, server: postgres_server.Server) -> None:
+        self.server = server
+        self._numbers = count()
+
+    def new(self) -> str:
+        """Make one, and return its URL."""
+        name = f"farm_{next(self._numbers)}"
+        self.server.sql(f"CREATE DATABASE {name} TEMPLATE migrated")
+        return self.server.url(name)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Databases]:
+    """A PostgreSQL of the tests' own; where there is none they skip, and fail where CI is set."""
+    try:
+        with postgres_server.running() as server:
+            server.sql("CREATE DATABASE migrated")
+            with ThreadPoolExecutor(1) as pool:  # another plugin's loop may be running in this one
+                pool.submit(asyncio.run, _migrate(server.url("migrated"))).result()
+            yield Databases(server)
+    except postgres_server.NoServerError as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+async def _migrate(url: str) -> None:
+    database = PostgresDatabase(url)
+    await database.open()
+    await database.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
 def new_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Ledger]:
     """Make ledgers that are not open yet, each over the same data."""
-    assert request.param == "sqlite"
-    return lambda: SqlLedger(SqliteDatabase(tmp_path / "farm.db"))
+    if request.param == "sqlite":
+        return lambda: SqlLedger(SqliteDatabase(tmp_path / "farm.db"))
+    url = request.getfixturevalue("postgres").new()
+    return lambda: SqlLedger(PostgresDatabase(url))
 
 
 @pytest.fixture

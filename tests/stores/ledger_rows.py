@@ -1,5 +1,7 @@
 """Short ways to say what a test puts into a ledger."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from farm.core.job_states import AttemptState, JobState
@@ -10,10 +12,12 @@ from farm.stores.records import (
     Attempt,
     Effect,
     Evidence,
+    Expected,
     Finish,
     Item,
     Job,
     NewJob,
+    RecordingEnd,
     TokenRecord,
 )
 
@@ -51,6 +55,7 @@ async def started(
     attempt_id: str = "a1",
     *,
     token: Token = TOKEN,
+    recordings: Sequence[Expected] = (),
     now: Instant = T0,
 ) -> Attempt | None:
     return await ledger.start_attempt(
@@ -61,6 +66,7 @@ async def started(
         epoch=3,
         context_id=ContextId("tab-1"),
         token=token,
+        recordings=recordings,
         now=now,
     )
 
@@ -139,6 +145,19 @@ def artifact(name: str = "a.png", job_id: str = "j1", attempt_id: str = "a1") ->
         key=f"{job_id}/{name}",
         created_at=at(4),
     )
+
+
+TRACE, HAR = Expected("trace", "trace.zip", "application/zip"), Expected("har", "a.har", "a/b")
+
+
+def recorded(recording: str = "trace", attempt_id: str = "a1") -> Artifact:
+    one = artifact("other-name", attempt_id=attempt_id)
+    return replace(one, recording=recording, size=34)
+
+
+def over(seq: int, recording: str, state: Any, detail: str = "") -> Evidence:
+    end = RecordingEnd(recording=recording, state=state, detail=detail)
+    return said(seq, "recorded", recording_end=end)
 
 
 def token_record(token_id: str = "t1", **changes: Any) -> TokenRecord:

@@ -76,6 +76,8 @@ class TestOpening:
     ) -> None:
         ledger = new_ledger()
         with pytest.raises(StoreUnavailableError):
+            await ledger.check()
+        with pytest.raises(StoreUnavailableError):
             await ledger.counts()
         await ledger.open()
         await ledger.close()

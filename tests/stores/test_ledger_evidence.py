@@ -8,22 +8,28 @@ from farm.core.job_states import JobState
 from farm.core.model import Namespace, Token
 from farm.errors import NotFoundError
 from farm.stores.ports.ledger import Ledger
+from farm.stores.records import Expected
 from tests.stores.ledger_rows import (
+    HAR,
     NS,
     T0,
     TOKEN,
+    TRACE,
     accepted,
     artifact,
     at,
     effect,
     finish,
     items,
+    over,
+    recorded,
     running,
     said,
     started,
 )
 
 STALE = Token(store_epoch=1, counter=2)
+LATER = Token(store_epoch=1, counter=3)
 
 
 async def titles(ledger: Ledger, **which: object) -> list[str]:
@@ -297,3 +303,85 @@ class TestArtifacts:
         assert await ledger.add_artifact(artifact(), TOKEN) is None
         assert await ledger.artifacts("j1") == []
         assert (await ledger.job(NS, "j1")).artifact_count == 0
+
+
+class TestRecordings:
+    async def states(self, ledger: Ledger) -> list[tuple[str, str, str, int]]:
+        found = await ledger.artifacts("j1")
+        return [(a.name, a.state.value, a.detail, a.size) for a in found]
+
+    async def test_one_is_pending_from_the_start_of_its_attempt_and_ready_when_it_is_handed_in(
+        self, ledger: Ledger
+    ) -> None:
+        await accepted(ledger)
+        await started(ledger, recordings=(TRACE, HAR))
+        pending = [("trace.zip", "pending", "", 0), ("a.har", "pending", "", 0)]
+        assert await self.states(ledger) == pending
+        assert (await ledger.job(NS, "j1")).artifact_count == 0
+        kept = await ledger.add_artifact(recorded(), TOKEN)
+        assert kept is not None
+        assert kept.name == "trace.zip"
+        assert await self.states(ledger) == [("trace.zip", "ready", "", 34), pending[1]]
+        assert (await ledger.job(NS, "j1")).artifact_count == 1
+
+    async def test_one_is_handed_in_once_and_only_where_it_is_waited_for(
+        self, ledger: Ledger
+    ) -> None:
+        await accepted(ledger)
+        await started(ledger, recordings=(TRACE,))
+        assert await ledger.add_artifact(recorded("video"), TOKEN) is None
+        assert await ledger.add_artifact(recorded(), STALE) is None
+        assert await ledger.add_artifact(recorded(), TOKEN) is not None
+        assert await ledger.add_artifact(recorded(), TOKEN) is None
+        assert (await ledger.job(NS, "j1")).artifact_count == 1
+
+    async def test_what_the_agent_says_of_one_is_kept_with_it(self, ledger: Ledger) -> None:
+        await accepted(ledger)
+        video = Expected("video", "v.webm", "video/webm")
+        await started(ledger, recordings=(TRACE, HAR, video))
+        await ledger.add_artifact(recorded(), TOKEN)
+        ends = [
+            over(1, "trace", "ready", "it stopped early"),
+            over(2, "har", "failed", "the disk is full"),
+            over(3, "video", "discarded"),
+        ]
+        await ledger.record("a1", TOKEN, ends, now=T0)
+        assert await self.states(ledger) == [
+            ("trace.zip", "ready", "it stopped early", 34),
+            ("a.har", "failed", "the disk is full", 0),
+        ]
+
+    async def test_what_has_not_come_when_its_attempt_ends_has_failed_and_says_so(
+        self, ledger: Ledger
+    ) -> None:
+        await accepted(ledger)
+        await started(ledger, recordings=(TRACE, HAR))
+        await ledger.add_artifact(recorded(), TOKEN)
+        await ledger.finish(finish(JobState.QUEUED, records=True), now=at(9))
+        never = "the attempt ended before it was handed in"
+        assert await self.states(ledger) == [
+            ("trace.zip", "ready", "", 34),
+            ("a.har", "failed", never, 0),
+        ]
+
+    async def test_a_second_attempt_has_recordings_of_its_own(self, ledger: Ledger) -> None:
+        await accepted(ledger)
+        await started(ledger, recordings=(TRACE,))
+        await ledger.finish(finish(JobState.QUEUED, records=True), now=T0)
+        await started(ledger, attempt_id="a2", token=LATER, recordings=(TRACE,))
+        assert [name for name, *_ in await self.states(ledger)] == ["trace.zip", "trace-2.zip"]
+        kept = await ledger.add_artifact(recorded(attempt_id="a2"), LATER)
+        assert kept is not None
+        assert kept.name == "trace-2.zip"
+
+    async def test_their_size_is_counted_by_namespace_and_other_files_are_not(
+        self, ledger: Ledger
+    ) -> None:
+        await accepted(ledger)
+        await started(ledger, recordings=(TRACE, HAR))
+        await ledger.add_artifact(artifact(), TOKEN)
+        assert await ledger.recordings_size(NS) == 0
+        await ledger.add_artifact(recorded(), TOKEN)
+        await ledger.add_artifact(recorded("har"), TOKEN)
+        assert await ledger.recordings_size(NS) == 68
+        assert await ledger.recordings_size(Namespace("other")) == 0

@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,12 +15,16 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
+    run_state_machine_as_test,
 )
 
 from farm.core.job_states import TERMINAL, JobState
 from farm.core.model import Token
 from farm.errors import ConflictError
 from farm.stores.ledger import SqliteDatabase, SqlLedger
+from farm.stores.ledger.ledger import Database
+from farm.stores.ledger.postgres import PostgresDatabase
+from tests.stores.conftest import Databases
 from tests.stores.ledger_rows import NS, at, finish, items, new_job, started
 
 S = JobState
@@ -60,8 +65,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        self.directory = tempfile.TemporaryDirectory()
-        self.path = Path(self.directory.name) / "farm.db"
+        self.new_database = self.database_maker()
         self.runner = asyncio.Runner()
         self.jobs: dict[str, ModelJob] = {}
         self.keys: dict[str, tuple[str, str]] = {}
@@ -74,7 +78,10 @@ class LedgerMachine(RuleBasedStateMachine):
         if hasattr(self, "runner"):
             self.runner.run(self.ledger.close())
             self.runner.close()
-            self.directory.cleanup()
+
+    def database_maker(self) -> Callable[[], Database]:
+        """Return what makes databases over the same, empty data."""
+        raise NotImplementedError
 
     def call(self, awaitable: Any) -> Any:
         self.clock += 1
@@ -189,7 +196,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def reopen(self) -> None:
         if self.opened:
             self.runner.run(self.ledger.close())
-        self.ledger = SqlLedger(SqliteDatabase(self.path))
+        self.ledger = SqlLedger(self.new_database())
         self.opened += 1
         assert self.runner.run(self.ledger.open()) == self.opened
 
@@ -247,10 +254,32 @@ class LedgerMachine(RuleBasedStateMachine):
         assert numbers == list(range(1, len(numbers) + 1))
 
 
-TestLedgerMachine = LedgerMachine.TestCase
-TestLedgerMachine.settings = settings(
+class SqliteMachine(LedgerMachine):
+    def database_maker(self) -> Callable[[], Database]:
+        self.directory = tempfile.TemporaryDirectory()
+        path = Path(self.directory.name) / "farm.db"
+        return lambda: SqliteDatabase(path)
+
+    def teardown(self) -> None:
+        super().teardown()
+        if hasattr(self, "directory"):
+            self.directory.cleanup()
+
+
+_SETTINGS = settings(
     max_examples=15,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+TestSqliteLedger = SqliteMachine.TestCase
+TestSqliteLedger.settings = _SETTINGS
+
+
+def test_on_postgres_too(postgres: Databases) -> None:
+    class PostgresMachine(LedgerMachine):
+        def database_maker(self) -> Callable[[], Database]:
+            url = postgres.new()
+            return lambda: PostgresDatabase(url)
+
+    run_state_machine_as_test(PostgresMachine, settings=_SETTINGS)

@@ -9,10 +9,13 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, make_url
+from sqlalchemy import URL, Connection, create_engine, make_url
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from farm.errors import StoreUnavailableError
 from farm.stores.ledger import SqliteDatabase, SqlLedger, migrate, schema
+from farm.stores.ledger.postgres import PostgresDatabase
+from tests.stores.conftest import Databases
 
 
 @pytest.fixture
@@ -93,3 +96,30 @@ async def test_a_migration_that_fails_leaves_the_database_as_it_was(
         await ledger.open()
     tables = rows(path, "SELECT name FROM sqlite_master WHERE type = 'table'")
     assert tables == [("tokens",)]
+
+
+async def test_on_postgres_the_migrated_schema_is_the_declared_one(postgres: Databases) -> None:
+    url = postgres.new()
+    ledger = SqlLedger(PostgresDatabase(url))
+    await ledger.open()
+    await ledger.close()
+    postgres.server.sql("CREATE DATABASE declared")
+    engine = create_async_engine(driven(postgres.server.url("declared")))
+    async with engine.begin() as connection:
+        await connection.run_sync(schema.metadata.create_all)
+    await engine.dispose()
+    migrated = create_async_engine(driven(url))
+    async with migrated.connect() as connection:
+        assert await connection.run_sync(differences) == []
+    await migrated.dispose()
+    name = str(make_url(url).database)
+    assert postgres.server.definitions(name) == postgres.server.definitions("declared")
+
+
+def driven(url: str) -> URL:
+    return make_url(url).set(drivername="postgresql+asyncpg")
+
+
+def differences(connection: Connection) -> list[object]:
+    context = MigrationContext.configure(connection, opts={"compare_type": True})
+    return list(compare_metadata(context, schema.metadata))

@@ -25,6 +25,7 @@ from farm.jobs.attempts import AttemptRules, AttemptRunner
 from farm.jobs.dispatcher import GoneRule, JobDispatcher
 from farm.jobs.feed import JobFeed
 from farm.jobs.ids import random_id
+from farm.jobs.leasing import Leases
 from farm.jobs.live import LiveAttempts
 from farm.jobs.recorder import Recorder
 from farm.jobs.service import JobService
@@ -44,6 +45,7 @@ from farm.verify import VERIFY, Verifier
 from farm.verify.client import Dial, ProbeClient
 from farm.verify.points import POINTS, Point
 from farm.verify.stage import Farm
+from tests.identities import identity_book
 from tests.stores.pool import Everything
 
 DEFAULT = Namespace("default")
@@ -127,7 +129,8 @@ async def serving(
     sweeps: bool = True,
 ) -> AsyncIterator[Served]:
     """Run one; only what a test gives it differs from what `farm serve` runs."""
-    ledger = ledger or SqlLedger(SqliteDatabase(directory / "farm.db"))
+    database = SqliteDatabase(directory / "farm.db")
+    ledger = ledger or SqlLedger(database)
     epoch = await ledger.open()
     try:
         registry = registry or MemoryRegistry(store_epoch=epoch, presence_window_s=WINDOW_S)
@@ -142,6 +145,7 @@ async def serving(
             clock=clock,
             new_id=lambda: random_id("cmd"),
         )
+        identities = identity_book(database, clock)
         dispatcher = JobDispatcher(
             ledger=ledger,
             registry=registry,
@@ -163,11 +167,12 @@ async def serving(
                 on_success=lambda: None,
             ),
             live=live,
+            leases=Leases(identities.store),
             feed=feed,
             clock=clock,
             gone=GoneRule(after_s=WINDOW_S * 3),
         )
-        jobs = JobService(ledger, dispatcher, feed, clock)
+        jobs = JobService(ledger, identities, dispatcher, feed, clock)
         links = AgentLinks(
             registry=registry,
             app_node=node,
@@ -200,6 +205,7 @@ async def serving(
                 registry=registry,
                 app_node=node,
                 jobs=jobs,
+                identities=identities,
                 dispatcher=dispatcher,
                 feed=feed,
                 tokens=tokens,

@@ -7,6 +7,7 @@ from farm.jobs.files.planning import (
     identity,
     match_key,
     private_hosts,
+    requirements,
     to_plan,
 )
 from farm.jobs.files.problems import MAX_PROBLEMS, ProblemBody
@@ -24,5 +25,6 @@ __all__ = [
     "match_key",
     "parse",
     "private_hosts",
+    "requirements",
     "to_plan",
 ]

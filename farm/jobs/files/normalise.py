@@ -52,6 +52,7 @@ def normalise(written: dict[str, Any]) -> Canonical:
     if not isinstance(job.value.get("timeout", {}), dict):
         job.origins["timeout", "job"] = job.written(("timeout",))
         job.value["timeout"] = {"job": job.value["timeout"]}
+    _recordings(job)
     for path in ENVELOPE_MAPPINGS:
         if path:
             _snake_inside(job, path)
@@ -60,6 +61,17 @@ def normalise(written: dict[str, Any]) -> Canonical:
     if isinstance(steps, list) and ("steps", 0) not in job.origins:
         job.value["steps"] = [_step(job, step, ("steps", at)) for at, step in enumerate(steps)]
     return job
+
+
+def _recordings(job: Canonical) -> None:
+    """Turn `record: trace` and `record: [trace]` into the mapping they stand for."""
+    kinds, written = job.value.get("record"), job.written(("record",))
+    if isinstance(kinds, list | str):
+        job.origins["record", "kinds"] = written
+        job.value["record"] = {"kinds": kinds}
+    if isinstance(kinds, str):
+        job.origins["record", "kinds", 0] = written
+        job.value["record"] = {"kinds": [kinds]}
 
 
 def _snaked(

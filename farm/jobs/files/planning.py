@@ -2,20 +2,28 @@
 
 import hashlib
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from farm.core.eligibility import canonical
 from farm.core.model import Namespace
 from farm.jobs.files.spec import JobSpec
-from farm.protocol.plan import BrowserOptions, Egress, Plan
+from farm.protocol.plan import Borrows, BrowserOptions, Egress, Plan
+from farm.protocol.recordings import RECORDS, RECORDS_VIDEO, Recording, RecordingKind
 from farm.protocol.steps import Goto
 
 _PORTS = {"http": 80, "https": 443}
 
 
 def to_plan(
-    spec: JobSpec, *, job_id: str, attempt_id: str, attempt_number: int, egress: Egress
+    spec: JobSpec,
+    *,
+    job_id: str,
+    attempt_id: str,
+    attempt_number: int,
+    egress: Egress,
+    recording_max_bytes: int,
 ) -> Plan:
     """Return what an agent needs to run one attempt."""
     return Plan(
@@ -29,13 +37,29 @@ def to_plan(
         effects=spec.effects,
         reuse=spec.browser.context == "reuse",
         egress=egress,
+        borrows=_borrows(spec),
+        record=_recording(spec, recording_max_bytes),
     )
 
 
-def browser_options(spec: JobSpec) -> BrowserOptions:
-    """Return what the job's window is to be opened with."""
-    asked = spec.browser
-    return BrowserOptions(**{name: getattr(asked, name) for name in BrowserOptions.model_fields})
+def _borrows(spec: JobSpec) -> Borrows | None:
+    if spec.identity is not None:
+        return Borrows(identity=spec.identity.name, save=spec.identity.saves)
+    return None if spec.proxy is None else Borrows()
+
+
+def browser_options(spec: JobSpec, saved: Mapping[str, Any] | None = None) -> BrowserOptions:
+    """Return what the job's window is to be opened with.
+
+    Args:
+        spec: The job. What it says goes before what its identity says.
+        saved: The options of its saved identity, in JSON terms.
+
+    Raises:
+        ValidationError: If the two don't go together.
+    """
+    asked = spec.browser.model_dump(mode="json", exclude={"context"}, exclude_none=True)
+    return BrowserOptions.model_validate({**(saved or {}), **asked})
 
 
 def identity(spec: JobSpec) -> str | None:
@@ -51,14 +75,39 @@ def identity(spec: JobSpec) -> str | None:
     return f"shared-{_digest(options.model_dump(mode='json'))[:12]}"
 
 
+def requirements(spec: JobSpec) -> dict[str, Any]:
+    """Return what an agent's metadata must have: what the job says, and what its recordings need.
+
+    An agent that can't record what is asked for is passed over as one of other metadata.
+    """
+    if spec.record is None:
+        return spec.requires.metadata
+    needed = {RECORDS: True}
+    if RecordingKind.VIDEO in spec.record.kinds:
+        needed[RECORDS_VIDEO] = True
+    return spec.requires.metadata | needed
+
+
+def _recording(spec: JobSpec, max_bytes: int) -> Recording | None:
+    asked = spec.record
+    if asked is None:
+        return None
+    return Recording(kinds=asked.kinds, keep=asked.keep, overlay=asked.overlay, max_bytes=max_bytes)
+
+
 def match_key(spec: JobSpec, namespace: Namespace) -> str:
     """Return a key that is equal for jobs that ask for the same kind of worker."""
-    return _digest([namespace, spec.requires.model_dump(mode="json"), identity(spec)])[:32]
+    requires = spec.requires.model_dump(mode="json") | {"metadata": requirements(spec)}
+    kind: list[object] = [namespace, requires, identity(spec)]
+    if (use := spec.identity) is not None and use.mode != "clone":
+        kind.append([use.name, use.mode])  # who waits for one identity waits for the same
+    return _digest(kind)[:32]
 
 
 def canonical_hash(spec: JobSpec) -> str:
     """Return a hash of the whole job, params filled in, however its file was written."""
-    return _digest(spec.model_dump(mode="json"))
+    unsaid = {"record"} if spec.record is None else set()
+    return _digest(spec.model_dump(mode="json", exclude=unsaid))
 
 
 def private_hosts(spec: JobSpec) -> tuple[str, ...]:

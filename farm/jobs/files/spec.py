@@ -5,14 +5,17 @@ This is what the ledger keeps, as JSON; it comes back from there unchanged.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from farm.protocol.durations import DurationMs
 from farm.protocol.extraction import Strict
+from farm.protocol.identities import IdentityUse, Proxy
 from farm.protocol.plan import BrowserOptions
 from farm.protocol.plan import Timeouts as PlanTimeouts
+from farm.protocol.recordings import RecordingKind
 from farm.protocol.steps import Effect, Step
 
 _Clock = Annotated[DurationMs, Field(ge=1)]
@@ -51,6 +54,20 @@ class Browser(BrowserOptions):
     """`fresh`: a clean window. `reuse`: one kept between jobs that ask for the same options."""
 
 
+class Record(Strict):
+    """What is recorded of each attempt. A list, or one word, in its place is `kinds`."""
+
+    kinds: tuple[RecordingKind, ...] = Field(min_length=1)
+    keep: Literal["always", "on_failure"] = "always"
+    overlay: bool = True
+    """Whether pages of a headed browser show the overlay meanwhile."""
+
+    @field_validator("kinds")
+    @classmethod
+    def _once(cls, kinds: tuple[RecordingKind, ...]) -> tuple[RecordingKind, ...]:
+        return tuple(dict.fromkeys(kinds))
+
+
 class JobSpec(Strict):
     """The envelope and the steps."""
 
@@ -69,6 +86,12 @@ class JobSpec(Strict):
     """What an acting step counts as that says nothing itself."""
     requires: Requires = Requires()
     browser: Browser = Browser()
+    identity: IdentityUse | None = None
+    """The saved identity it works as."""
+    proxy: Proxy | None = None
+    """What its pages go through, in the place of the identity's. Its credentials are kept apart."""
+    record: Record | None = None
+    """None is nothing."""
     steps: tuple[Step, ...] = Field(min_length=1, max_length=1_000)
 
     @property
@@ -77,9 +100,43 @@ class JobSpec(Strict):
         clocks = self.timeout
         return PlanTimeouts(job=clocks.job, navigation=clocks.navigation, step=clocks.step)
 
+    @field_validator("identity", "proxy")
+    @classmethod
+    def _of_a_window_of_its_own(
+        cls, value: IdentityUse | Proxy | None, given: ValidationInfo
+    ) -> IdentityUse | Proxy | None:
+        browser = given.data.get("browser")
+        if value is not None and isinstance(browser, Browser) and browser.context == "reuse":
+            raise ValueError("goes with a window of its own, so not with browser.context: reuse")
+        return value
+
+    @field_validator("proxy")
+    @classmethod
+    def _not_by_params(cls, proxy: Proxy | None, given: ValidationInfo) -> Proxy | None:
+        told = proxy.credentials if proxy is not None else None
+        params = given.data.get("params", {})
+        if told is not None and {told.username, told.password} & set(_texts(params)):
+            # Params are kept as they are, and every step may write them into a page.
+            raise ValueError("takes its username and password from no param; write them here")
+        return proxy
+
     @field_validator("version", mode="before")
     @classmethod
     def _not_true(cls, value: object) -> object:
         if isinstance(value, bool):
             raise ValueError("the only version is 1")  # noqa: TRY004 - pydantic wants ValueError
         return value
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for inside in value.values():
+                yield from _texts(inside)
+        case list() | tuple():
+            for inside in value:
+                yield from _texts(inside)
+        case _:
+            pass

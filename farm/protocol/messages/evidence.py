@@ -8,6 +8,7 @@ from pydantic import Field
 
 from farm.protocol.failures import Failure
 from farm.protocol.messages.words import Message
+from farm.protocol.recordings import RecordingKind
 
 _LAST_MOMENT = 253_402_300_799
 """The end of the year 9999, after which no date can be written."""
@@ -83,8 +84,49 @@ class Notice(Message):
     index: int | None = None
 
 
+class ControlMoved(Message):
+    """Who has control of the tab has changed, or is about to once the step in progress is over."""
+
+    kind: Literal["pausing", "paused", "resumed", "taking_over", "taken_over", "handed_back"]
+    by: str = ""
+    """Who did it; empty where a step of the job did."""
+    detail: str = ""
+    """What the person is asked to do, where a step asks."""
+
+
+class HumanAct(Message):
+    """A person did something in the page while in control: what kind of thing, and never what.
+
+    Several of one kind within a second are one.
+    """
+
+    kind: Literal["human_act"] = "human_act"
+    act: Literal["pointer", "key", "wheel", "touch", "paste", "drop"]
+    by: str = ""
+
+
+class Recorded(Message):
+    """A recording that was asked for is over."""
+
+    kind: Literal["recorded"] = "recorded"
+    recording: RecordingKind
+    state: Literal["ready", "discarded", "failed"]
+    """`ready`: handed in. `discarded`: there was no failure to keep it for."""
+    detail: str = ""
+    """Why it failed, or ended before the attempt."""
+
+
 AttemptEvent = Annotated[
-    Started | StepStarted | StepEnded | EffectBegun | EffectDone | Items | Notice,
+    Started
+    | StepStarted
+    | StepEnded
+    | EffectBegun
+    | EffectDone
+    | Items
+    | Notice
+    | Recorded
+    | ControlMoved
+    | HumanAct,
     Field(discriminator="kind"),
 ]
 

@@ -12,6 +12,7 @@ from farm.protocol.messages.words import (
     PROTOCOL,
     Capacity,
     ContextReport,
+    InterventionOutcome,
     Message,
     Running,
     Token,
@@ -37,6 +38,7 @@ class Hello(Message):
     metadata: dict[str, Any] = Field(default={})
     capacity: Capacity = Capacity()
     capabilities: tuple[str, ...] = ()
+    """The interventions it can do; one that is not named here is never sent."""
     highest_token: Token | None = None
     running: tuple[Running, ...] = ()
     browser: str | None = None
@@ -128,6 +130,15 @@ class Error(Message):
     detail: str
 
 
+class Intervened(Message):
+    """What became of an `intervene`."""
+
+    op: Literal["intervened"] = "intervened"
+    intervention_id: str
+    outcome: InterventionOutcome
+    detail: str = ""
+
+
 class Pong(Message):
     """The answer to `ping`, by the agent's runtime."""
 
@@ -145,7 +156,17 @@ class Bye(Message):
 
 
 FromAgent = Annotated[
-    Hello | Heartbeat | Report | Ack | Events | Result | ChannelRefused | Error | Pong | Bye,
+    Hello
+    | Heartbeat
+    | Report
+    | Ack
+    | Events
+    | Result
+    | Intervened
+    | ChannelRefused
+    | Error
+    | Pong
+    | Bye,
     Field(discriminator="op"),
 ]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
-from farm.protocol.messages.words import Capacity, Message, Token
+from farm.protocol.messages.words import Capacity, Intervention, Message, Token
 from farm.protocol.plan import BrowserOptions, Plan
 
 
@@ -99,6 +99,22 @@ class Cancel(Message):
     reason: Literal["cancelled", "timed_out", "superseded"] = "cancelled"
 
 
+class Intervene(Message):
+    """Do to a running attempt what a person wants; answered by `intervened`."""
+
+    op: Literal["intervene"] = "intervene"
+    intervention_id: str
+    command_id: str
+    """The run it is about."""
+    token: Token
+    """The assignment it is about: under another one nothing is done."""
+    kind: Intervention
+    by: str
+    """Who wants it, for people."""
+    text: str = Field(default="", max_length=500)
+    """Of a `message`."""
+
+
 class Stored(Message):
     """Everything up to `seq` of this command is durable; `done` says the result is too.
 
@@ -145,7 +161,7 @@ class Ping(Message):
 
 
 ToAgent = Annotated[
-    Welcome | Refused | Command | Cancel | Stored | Drain | OpenChannel | Ping,
+    Welcome | Refused | Command | Cancel | Intervene | Stored | Drain | OpenChannel | Ping,
     Field(discriminator="op"),
 ]
 

@@ -9,6 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field
 PROTOCOL = 1
 ContextState = Literal["active", "idle", "loading", "crashed", "closing"]
 Owner = Literal["worker", "user"]
+Intervention = Literal["pause", "resume", "message", "takeover", "hand_back"]
+"""What a person can do to a running attempt, beside stopping it; `hello` says which of them an
+agent can do."""
+InterventionOutcome = Literal["applied", "capability_not_supported", "stale_target", "out_of_place"]
+"""What became of an intervention: the last one is of who asks for what does not follow from the
+state, such as a hand back where nobody has taken over; nothing has changed then."""
 
 
 class Message(BaseModel):

@@ -9,9 +9,9 @@ from sqlalchemy import Connection, Select, bindparam, func, insert, select, upda
 from farm.core.job_states import AT_REST, TERMINAL, AttemptState, JobEvent, JobState, step
 from farm.core.model import ClientId, ContextId, Instant, Token
 from farm.errors import NotFoundError
-from farm.stores.ledger import history, schema
+from farm.stores.ledger import history, identities, recordings, schema
 from farm.stores.ledger.rows import AnyRow, to_attempt, to_job, to_json_or_none
-from farm.stores.records import Attempt, Finish, Job
+from farm.stores.records import Attempt, Expected, Finish, Job
 
 _jobs, _attempts = schema.jobs, schema.attempts
 
@@ -21,6 +21,7 @@ _START = (
         _jobs.c.job_id == bindparam("b_job_id"),
         _jobs.c.state == JobState.QUEUED.value,
         _jobs.c.cancel_requested.is_(False),
+        identities.is_free(_jobs.c.number),
     )
     .values(
         state=step(JobState.QUEUED, JobEvent.START).value,
@@ -104,14 +105,16 @@ class Start:
     epoch: int
     context_id: ContextId
     token: Token
+    recordings: Sequence[Expected] = ()
 
 
 def start(connection: Connection, wanted: Start, now: Instant) -> Attempt | None:
-    """Take a queued job for an attempt; None if another was first."""
+    """Take a queued job for an attempt; None if another was first, or has its identity."""
+    identities.lock(connection, wanted.job_id)
     job = connection.execute(_START, {"b_job_id": wanted.job_id, "now": now}).one_or_none()
     if job is None:
         return None
-    connection.execute(
+    attempt = connection.execute(
         _INSERT,
         {
             "attempt_id": wanted.attempt_id,
@@ -129,7 +132,9 @@ def start(connection: Connection, wanted: Start, now: Instant) -> Attempt | None
             "started_at": now,
             "item_count": 0,
         },
-    )
+    ).inserted_primary_key
+    if wanted.recordings and attempt is not None:
+        recordings.expect(connection, job.number, attempt.id, wanted.recordings, now)
     data = {"number": job.last_attempt, "client_id": wanted.client_id}
     line = ("attempt_started", data | {"context_id": wanted.context_id}, now)
     history.append(connection, job.number, job.last_event - 1, [line], attempt_id=wanted.attempt_id)
@@ -194,6 +199,8 @@ def finish(connection: Connection, end: Finish, now: Instant) -> Job | None:
             "ended_at": now,
         },
     )
+    if end.records:
+        recordings.give_up(connection, job.id)
     lines: list[history.Line] = [(type_, data, now) for type_, data in end.events]
     if state is not end.job_state:
         lines.append(("job_cancelled", {"instead": end.job_state.value}, now))

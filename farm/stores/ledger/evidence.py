@@ -6,7 +6,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from farm.core.job_states import AttemptState
 from farm.core.model import Token
-from farm.stores.ledger import history, schema
+from farm.stores.ledger import history, recordings, schema
 from farm.stores.ledger.rows import AnyRow, to_effect, to_json
 from farm.stores.records import Effect, Evidence
 
@@ -96,6 +96,7 @@ def record(
     )
     _store_effects(connection, attempt.id, new)
     items = _store_items(connection, attempt.id, new)
+    _end_recordings(connection, attempt.id, new)
     last = new[-1].seq
     count = attempt.item_count + items
     connection.execute(
@@ -167,6 +168,12 @@ def _store_items(connection: Connection, attempt: int, new: Sequence[Evidence]) 
     if rows:
         connection.execute(_INSERT_ITEMS, rows)
     return len(rows)
+
+
+def _end_recordings(connection: Connection, attempt: int, new: Sequence[Evidence]) -> None:
+    for entry in new:
+        if entry.recording_end is not None:
+            recordings.end(connection, attempt, entry.recording_end)
 
 
 def effects(connection: Connection, job_id: str, attempt_id: str | None) -> Sequence[Effect]:

@@ -1,20 +1,19 @@
 """Artifacts, as the ledger knows them: under a name of their own in the job."""
 
-import os
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from farm.core.model import Token
-from farm.stores.ledger import schema
+from farm.stores.ledger import recordings, schema
 from farm.stores.ledger.evidence import fence
-from farm.stores.ledger.rows import to_artifact
+from farm.stores.ledger.filenames import free_in_job
+from farm.stores.ledger.rows import AnyRow, to_artifact
 from farm.stores.records import Artifact
 
 _jobs, _attempts, _artifacts = schema.jobs, schema.attempts, schema.artifacts
 
-_NAMES = select(_artifacts.c.name).where(_artifacts.c.job == bindparam("job"))
 _INSERT = insert(_artifacts)
 _COUNT = (
     update(_jobs)
@@ -31,18 +30,33 @@ _OF_JOB = (
 
 
 def add(connection: Connection, artifact: Artifact, token: Token) -> Artifact | None:
-    """Add a file under the first free name; None where the attempt holds no more."""
+    """Add a file under the first free name, or the recording that was pending under its own.
+
+    None where the attempt holds no more, or no such recording is waited for.
+    """
     attempt = fence(connection, artifact.attempt_id, token)
     if attempt is None:
         return None
-    taken = {name.casefold() for name in connection.scalars(_NAMES, {"job": attempt.job})}
-    artifact = replace(artifact, name=free_name(artifact.name, taken))
+    kept = _recording if artifact.recording is not None else _file
+    name = kept(connection, attempt, artifact)
+    if name is None:
+        return None
+    connection.execute(_COUNT, {"b_number": attempt.job})
+    return replace(artifact, name=name)
+
+
+def _recording(connection: Connection, attempt: AnyRow, artifact: Artifact) -> str | None:
+    return recordings.fill(connection, attempt.id, artifact)
+
+
+def _file(connection: Connection, attempt: AnyRow, artifact: Artifact) -> str | None:
+    name = free_in_job(connection, attempt.job, artifact.name)
     connection.execute(
         _INSERT,
         {
             "job": attempt.job,
             "attempt": attempt.id,
-            "name": artifact.name,
+            "name": name,
             "size": artifact.size,
             "sha256": artifact.sha256,
             "media_type": artifact.media_type,
@@ -50,20 +64,6 @@ def add(connection: Connection, artifact: Artifact, token: Token) -> Artifact | 
             "created_at": artifact.created_at,
         },
     )
-    connection.execute(_COUNT, {"b_number": attempt.job})
-    return artifact
-
-
-def free_name(name: str, taken: Set[str]) -> str:
-    """Number a name that is among `taken` (which are case-folded): a.png, a-2.png, a-3.png.
-
-    Names that differ only in case count as one, for file systems that see it so.
-    """
-    stem, ending = os.path.splitext(name)
-    number = 1
-    while name.casefold() in taken:
-        number += 1
-        name = f"{stem}-{number}{ending}"
     return name
 
 

@@ -18,6 +18,7 @@ _IN_ORDER = (
     delete(schema.items).where(schema.items.c.attempt.in_(_THEIR_ATTEMPTS)),
     delete(schema.effects).where(schema.effects.c.attempt.in_(_THEIR_ATTEMPTS)),
     delete(schema.events).where(schema.events.c.job.in_(_ENDED)),
+    delete(schema.borrowings).where(schema.borrowings.c.job.in_(_ENDED)),
     delete(_attempts).where(_attempts.c.job.in_(_ENDED)),
     delete(_jobs).where(_jobs.c.number.in_(_ENDED)),
 )

@@ -1,13 +1,16 @@
 """Jobs: accepted once, found again, cancelled, decided."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from farm.core.job_states import TERMINAL, IllegalTransitionError, JobEvent, JobState, step
 from farm.core.model import Instant, Namespace
 from farm.errors import ConflictError, NotFoundError
+from farm.stores.identity_records import NewBorrowing
 from farm.stores.ledger import history, schema
 from farm.stores.ledger.rows import AnyRow, to_job, to_json
 from farm.stores.records import Due, Job, NewJob
@@ -22,6 +25,7 @@ _BY_ID = select(_jobs).where(
 )
 _LOCKED = _BY_ID.with_for_update()
 _INSERT = insert(_jobs).returning(_jobs.c.number)
+_BORROW = insert(schema.borrowings)
 _MOVE = (
     update(_jobs)
     .where(_jobs.c.number == bindparam("b_number"))
@@ -43,10 +47,8 @@ _COUNTS = select(_jobs.c.state, func.count()).group_by(_jobs.c.state)
 
 def accept(connection: Connection, new: NewJob, now: Instant) -> tuple[Job, bool]:
     """Add a job, or find the one accepted under its key before."""
-    if new.idempotency_key is not None:
-        key = {"namespace": new.namespace, "key": new.idempotency_key}
-        if (row := connection.execute(_BY_KEY, key).one_or_none()) is not None:
-            return _same(row, new), True
+    if (row := _under_its_key(connection, new)) is not None:
+        return _same(row, new), True
     job = Job(
         job_id=new.job_id,
         namespace=new.namespace,
@@ -67,10 +69,36 @@ def accept(connection: Connection, new: NewJob, now: Instant) -> tuple[Job, bool
         item_count=0,
         artifact_count=0,
     )
-    number = connection.execute(_INSERT, _to_row(job, new.body_hash)).scalar_one()
+    try:
+        with connection.begin_nested() if new.idempotency_key is not None else nullcontext():
+            number = connection.execute(_INSERT, _to_row(job, new.body_hash)).scalar_one()
+    except IntegrityError:
+        # Of two at once under one key the other was first; without one it is a fault of ours.
+        if (row := _under_its_key(connection, new)) is None:
+            raise
+        return _same(row, new), True
+    if new.borrowing is not None:
+        connection.execute(_BORROW, _to_borrowing(number, new, new.borrowing))
     line = ("job_accepted", {"name": new.name}, now)
     history.append(connection, number, 0, [line], attempt_id=None)
     return job, False
+
+
+def _under_its_key(connection: Connection, new: NewJob) -> AnyRow | None:
+    if new.idempotency_key is None:
+        return None
+    key = {"namespace": new.namespace, "key": new.idempotency_key}
+    return connection.execute(_BY_KEY, key).one_or_none()
+
+
+def _to_borrowing(number: int, new: NewJob, borrowing: NewBorrowing) -> dict[str, object]:
+    return {
+        "job": number,
+        "namespace": new.namespace,
+        "name": borrowing.identity,
+        "mode": borrowing.mode.value,
+        "secret": borrowing.secret,
+    }
 
 
 def _to_row(job: Job, body_hash: str) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, literal, select, update
 
 from farm.core.job_states import JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
@@ -15,6 +15,7 @@ from farm.stores.ledger import (
     history,
     items,
     jobs,
+    recordings,
     schema,
     tokens,
 )
@@ -24,6 +25,7 @@ from farm.stores.records import (
     Due,
     Effect,
     Evidence,
+    Expected,
     Finish,
     Item,
     Job,
@@ -36,6 +38,7 @@ from farm.stores.records import (
 T = TypeVar("T")
 
 _ITEMS_AT_ONCE = 500
+_NOTHING = select(literal(1))
 _COUNT_START = (
     update(schema.meta)
     .where(schema.meta.c.name == "store_epoch")
@@ -73,6 +76,11 @@ class SqlLedger:
     def __init__(self, database: Database) -> None:
         self._db = database
 
+    @property
+    def database(self) -> Database:
+        """What other faces of the same data work with, for as long as this is open."""
+        return self._db
+
     async def open(self) -> int:
         """Open the database, count this start and return its number."""
         await self._db.open()
@@ -85,6 +93,10 @@ class SqlLedger:
     async def close(self) -> None:
         """Close the database."""
         await self._db.close()
+
+    async def check(self) -> None:
+        """Return if the database answers."""
+        await self._db.read(lambda db: db.execute(_NOTHING))
 
     async def accept(self, job: NewJob, *, now: Instant) -> tuple[Job, bool]:
         """Add a job once per idempotency key."""
@@ -132,6 +144,7 @@ class SqlLedger:
         epoch: int,
         context_id: ContextId,
         token: Token,
+        recordings: Sequence[Expected] = (),
         now: Instant,
     ) -> Attempt | None:
         """Take a queued job for an attempt; of many who ask, one gets it."""
@@ -143,6 +156,7 @@ class SqlLedger:
             epoch=epoch,
             context_id=context_id,
             token=token,
+            recordings=recordings,
         )
         return await self._db.write(lambda db: attempts.start(db, wanted, now))
 
@@ -239,6 +253,10 @@ class SqlLedger:
     async def artifacts(self, job_id: str) -> Sequence[Artifact]:
         """Return a job's files in order."""
         return await self._db.read(lambda db: files.of_job(db, job_id))
+
+    async def recordings_size(self, namespace: Namespace) -> int:
+        """Return how many bytes a namespace's recordings have."""
+        return await self._db.read(lambda db: recordings.size(db, namespace))
 
     async def add_token(self, token: TokenRecord) -> None:
         """Remember a token."""

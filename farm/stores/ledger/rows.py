@@ -8,7 +8,16 @@ from sqlalchemy import Row
 
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
-from farm.stores.records import Artifact, Attempt, Effect, Item, Job, JobEvent, TokenRecord
+from farm.stores.records import (
+    Artifact,
+    ArtifactState,
+    Attempt,
+    Effect,
+    Item,
+    Job,
+    JobEvent,
+    TokenRecord,
+)
 
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
@@ -131,6 +140,9 @@ def to_artifact(row: AnyRow) -> Artifact:
         media_type=row.media_type,
         key=row.key,
         created_at=Instant(row.created_at),
+        recording=row.recording,
+        state=ArtifactState(row.state),
+        detail=row.detail,
     )
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     Table,
     Text,
@@ -149,7 +150,17 @@ artifacts = Table(
     Column("media_type", Text, nullable=False),
     Column("key", Text, nullable=False),
     Column("created_at", Double, nullable=False),
+    Column("recording", Text),
+    Column("state", Text, nullable=False, server_default="ready"),
+    Column("detail", Text, nullable=False, server_default=""),
     UniqueConstraint("job", "name"),
+)
+_IS_RECORDING = artifacts.c.recording.is_not(None)
+Index(
+    "ix_artifacts_recordings",
+    artifacts.c.job,
+    sqlite_where=_IS_RECORDING,
+    postgresql_where=_IS_RECORDING,
 )
 
 tokens = Table(
@@ -162,4 +173,37 @@ tokens = Table(
     Column("name", Text, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("revoked_at", Double),
+)
+
+borrowings = Table(
+    "borrowings",
+    metadata,
+    Column("job", Key, ForeignKey("jobs.number"), primary_key=True, autoincrement=False),
+    Column("namespace", Text, nullable=False),
+    Column("name", Text),
+    Column("mode", Text, nullable=False),
+    Column("secret", LargeBinary),
+    Index(None, "namespace", "name"),
+)
+"""What jobs have of the farm: a saved identity, the secret of a proxy of their own, or both."""
+
+identities = Table(
+    "identities",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("namespace", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("updated_at", Double, nullable=False),
+    Column("cookies", Integer),
+    Column("origins", Integer),
+    Column("state_bytes", BigInteger),
+    Column("saved_at", Double),
+    Column("saved_by", Text),
+    Column("options", Text, nullable=False),
+    Column("proxy", Text),
+    Column("secret", LargeBinary),
+    Column("state", LargeBinary),
+    UniqueConstraint("namespace", "name"),
 )

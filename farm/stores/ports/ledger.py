@@ -17,6 +17,7 @@ from farm.stores.records import (
     Due,
     Effect,
     Evidence,
+    Expected,
     Finish,
     Item,
     Job,
@@ -36,6 +37,10 @@ class Ledger(Protocol):
 
     async def close(self) -> None:
         """Let go of the database."""
+        ...
+
+    async def check(self) -> None:
+        """Return if it answers. Raises StoreUnavailableError."""
         ...
 
     async def accept(self, job: NewJob, *, now: Instant) -> tuple[Job, bool]:
@@ -85,9 +90,15 @@ class Ledger(Protocol):
         epoch: int,
         context_id: ContextId,
         token: Token,
+        recordings: Sequence[Expected] = (),
         now: Instant,
     ) -> Attempt | None:
-        """Move a queued job to running with a new attempt; None if it is queued no more."""
+        """Move a queued job to running with a new attempt.
+
+        None if it is queued no more, or another attempt has the identity it names (see
+        `farm.stores.ports.identities`). The recordings it is to hand in are artifacts from here
+        on, pending.
+        """
         ...
 
     async def attempt(self, attempt_id: str) -> Attempt:
@@ -187,12 +198,19 @@ class Ledger(Protocol):
     async def add_artifact(self, artifact: Artifact, token: Token) -> Artifact | None:
         """Add a file; a name that is taken in the job gets a number before its ending.
 
-        None where the attempt has ended or `token` is not its own.
+        A recording becomes ready under the name it has been pending under.
+
+        None where the attempt has ended or `token` is not its own, or where the recording is not
+        pending.
         """
         ...
 
     async def artifacts(self, job_id: str) -> Sequence[Artifact]:
         """Return a job's files in order."""
+        ...
+
+    async def recordings_size(self, namespace: Namespace) -> int:
+        """Return how many bytes the recordings of a namespace's jobs have together."""
         ...
 
     async def add_token(self, token: TokenRecord) -> None:

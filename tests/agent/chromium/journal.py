@@ -5,6 +5,7 @@ from typing import Any
 
 from farm.protocol.messages import AttemptEvent, Notice, StepStarted
 from farm.protocol.plan import Plan
+from farm.protocol.recordings import RecordingKind
 
 
 class Journal:
@@ -20,7 +21,14 @@ class Journal:
     async def settle(self, event: AttemptEvent) -> None:
         self.events.append(event)
 
-    async def upload(self, name: str, content: bytes | Path, media_type: str) -> str:
+    async def upload(
+        self,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
+    ) -> str:
         self.files.append(name)
         return name
 

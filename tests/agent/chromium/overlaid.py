@@ -13,6 +13,7 @@ from playwright.async_api import CDPSession, Page
 from agent.chromium.overlays import TabOverlay
 from agent.ports import Outcome
 from farm.protocol.plan import BrowserOptions
+from farm.protocol.recordings import RecordingKind
 from overlay import BINDING, COLOURS, WORLD, State
 from tests.agent.chromium.conftest import Handler, Site
 from tests.agent.chromium.journal import Journal, goto, plan
@@ -26,7 +27,14 @@ class Files(Journal):
         super().__init__()
         self.contents: dict[str, bytes] = {}
 
-    async def upload(self, name: str, content: bytes | Path, media_type: str) -> str:
+    async def upload(
+        self,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
+    ) -> str:
         assert isinstance(content, bytes)
         self.contents[name] = content
         return name

@@ -20,7 +20,7 @@ from agent.chromium.discovery import Found
 from agent.clock import monotonic
 from agent.machine import Machine, Profile
 from agent.machine import events as ev
-from agent.ports import Bare, BrowserLost, Denied, Evidence, TabGone, WindowGone
+from agent.ports import Bare, BrowserLost, Control, Denied, Evidence, TabGone, WindowGone
 from agent.runner import Runner
 from farm.protocol import messages as wire
 from farm.protocol.failures import Failure, Reason
@@ -63,6 +63,7 @@ async def steps_that_say_when_they_stop(
     *,
     denied: Callable[[], Sequence[Denied]],
     bare: Bare,
+    control: Control,
 ) -> Failure | None:
     await evidence.note(StepStarted(index=0, verb="wait", label="wait"))
     try:

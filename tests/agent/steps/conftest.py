@@ -22,6 +22,7 @@ from farm.protocol.messages import (
     StepEnded,
 )
 from farm.protocol.plan import Plan
+from farm.protocol.recordings import RecordingKind
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -69,7 +70,14 @@ class MemoryEvidence:
         self.events.append(event)
         self.settled.append(event)
 
-    async def upload(self, name: str, content: bytes | Path, media_type: str) -> str:
+    async def upload(
+        self,
+        name: str,
+        content: bytes | Path,
+        media_type: str,
+        *,
+        recording: RecordingKind | None = None,
+    ) -> str:
         if self.full:
             raise UploadRefused("artifact_store_full", "no room")
         assert isinstance(content, bytes)

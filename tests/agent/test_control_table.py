@@ -1,0 +1,38 @@
+"""Who has control: every move in every state."""
+
+import pytest
+
+from agent.machine.control import CONTROL, HELD, Holder, Move, OutOfPlaceError, move
+
+A, PG, P, T, H = Holder
+PAUSE, RESUME, TAKE, BACK, REACH, ASK, GIVE_UP = Move
+
+EXPECTED: dict[Holder, dict[Move, Holder]] = {
+    A: {PAUSE: PG, RESUME: A, TAKE: T, REACH: A, ASK: H},
+    PG: {PAUSE: PG, RESUME: A, TAKE: T, REACH: P, ASK: H},
+    P: {PAUSE: P, RESUME: A, TAKE: H},
+    T: {TAKE: T, BACK: A, REACH: H, ASK: H},
+    H: {TAKE: H, BACK: A, GIVE_UP: A},
+}
+
+
+@pytest.mark.parametrize("what", Move)
+@pytest.mark.parametrize("holder", Holder)
+def test_every_move_in_every_state(holder: Holder, what: Move) -> None:
+    if what in EXPECTED[holder]:
+        assert move(holder, what) is EXPECTED[holder][what]
+        return
+    with pytest.raises(OutOfPlaceError, match=f"{what} is out of place: control is {holder}"):
+        move(holder, what)
+
+
+def test_a_step_in_progress_is_over_before_anything_is_held() -> None:
+    """From automation nothing leads to where steps wait, but the place between two of them."""
+    for holder in (A, PG, T):
+        leads = {what for what, to in CONTROL[holder].items() if to in HELD}
+        assert leads <= {REACH, ASK}
+
+
+def test_from_everywhere_a_person_can_let_the_job_go_on() -> None:
+    for holder in Holder:
+        assert A in (CONTROL[holder].get(RESUME), CONTROL[holder].get(BACK))
