@@ -38,6 +38,7 @@ mutants: $(INSTALLED) ## Turn each comparison of the rules round: a test must fa
 bench: browser ## Measure the farm against bare Playwright, and its pool; writes build/*bench.json
 	@$(BIN)/python -m tests.benchmarks
 	@$(BIN)/python -m tests.benchmarks.pool
+	@$(BIN)/python -m tests.benchmarks.overlay
 
 format: $(INSTALLED) ## Format the code and sort its imports
 	@$(BIN)/ruff check --fix-only --quiet --select I .

@@ -133,7 +133,9 @@ class ChromiumBrowser:
 
         async def opening() -> None:
             await window.open(life.browser, options, headed=not self._headless)
-            await window.open_tab(context_id, overlay=self._overlay, guard=self._guard)
+            tab = await window.open_tab(context_id, overlay=self._overlay, guard=self._guard)
+            if options.bounds is not None:
+                await tab.place(options.bounds)
 
         try:
             await to_the_end(self._bounded(life, opening()), name="window.open")

@@ -13,6 +13,7 @@ from agent.chromium.control import TabControl
 from agent.chromium.happenings import Happenings
 from agent.chromium.overlays import TabOverlay
 from agent.chromium.shielding import within
+from farm.protocol.plan import POPUPS, WindowBounds
 
 _STOP_S = 1.0
 _ANSWER_S = 0.25
@@ -50,6 +51,8 @@ class Tab:
         """Of the attempt that runs on it; None while none does."""
         self.extras: dict[Page, bool] = {}
         """Pages its attempt has opened, and whether they have crashed."""
+        self.most_extras = POPUPS
+        """So many of them may be open at a time."""
 
     @classmethod
     async def open(
@@ -74,6 +77,16 @@ class Tab:
         """Say how the tab ended; the first to say so is right."""
         if not self.ended.done():
             self.ended.set_result(how)
+
+    async def place(self, bounds: WindowBounds) -> None:
+        """Put the window it is in somewhere on the screen.
+
+        Raises:
+            PlaywrightError: If the browser does not do it.
+        """
+        window = await self._session.send("Browser.getWindowForTarget")
+        order = {"windowId": window["windowId"], "bounds": bounds.model_dump()}
+        await self._session.send("Browser.setWindowBounds", order)
 
     def note(self, code: str, detail: str) -> None:
         """Keep a notice for the attempt that runs, if one does."""

@@ -19,7 +19,6 @@ from agent.egress.policy import Policy
 from agent.ports import BrowserEvent, Denied, Stirred, TabCrashed, TabGone, WindowGone
 from farm.protocol.plan import BrowserOptions, Egress, Geolocation
 
-MAX_EXTRA_TABS = 5
 CLOSE_S = 4.0
 
 
@@ -195,8 +194,8 @@ class Window:
         owner = await self._owner(page)
         if owner is None or owner.happenings is None:
             await _close_quietly(page)
-        elif len(owner.extras) >= MAX_EXTRA_TABS:
-            owner.note("popup_closed", f"more than {MAX_EXTRA_TABS}: {page.url}")
+        elif len(owner.extras) >= owner.most_extras:
+            owner.note("popup_closed", f"more than {owner.most_extras}: {page.url}")
             await _close_quietly(page)
         else:
             guard_page(page, owner.note)

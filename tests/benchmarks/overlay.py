@@ -1,7 +1,7 @@
-"""`make bench-overlay`: what the overlay costs a navigation, in CPU of browser, driver and agent.
+"""`make bench`: what the overlay costs a navigation, in CPU of browser, driver and agent.
 
-Two headed browsers, one with the overlay and one without, go to the same pages in turn; each page is
-looked at for a moment, so that the overlay is really drawn. Prints a table and writes
+Two headed browsers, one with the overlay and one without, go to the same pages in turn: to look at
+each for a moment, so that the overlay is really drawn, and in a hurry. Prints a table and writes
 `build/bench-overlay.json`.
 """
 
@@ -105,7 +105,9 @@ async def run(number: int, rounds: int) -> list[dict[str, Any]]:
                             await one.run(base + path, 5, dwell_s)
                         for turn in range(rounds):
                             order = (bare, covered) if turn % 2 else (covered, bare)
-                            cost = {one: await one.run(base + path, number, dwell_s) for one in order}
+                            cost = {
+                                one: await one.run(base + path, number, dwell_s) for one in order
+                            }
                             pairs.append((cost[bare], cost[covered]))
                         rows.append(_row(kind, dwell_s, pairs))
         finally:

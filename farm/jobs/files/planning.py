@@ -39,6 +39,7 @@ def to_plan(
         egress=egress,
         borrows=_borrows(spec),
         record=_recording(spec, recording_max_bytes),
+        popups=spec.browser.most_popups,
     )
 
 
@@ -58,7 +59,7 @@ def browser_options(spec: JobSpec, saved: Mapping[str, Any] | None = None) -> Br
     Raises:
         ValidationError: If the two don't go together.
     """
-    asked = spec.browser.model_dump(mode="json", exclude={"context"}, exclude_none=True)
+    asked = spec.browser.model_dump(mode="json", exclude={"context", "popups"}, exclude_none=True)
     return BrowserOptions.model_validate({**(saved or {}), **asked})
 
 

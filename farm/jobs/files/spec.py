@@ -13,7 +13,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from farm.protocol.durations import DurationMs
 from farm.protocol.extraction import Strict
 from farm.protocol.identities import IdentityUse, Proxy
-from farm.protocol.plan import BrowserOptions
+from farm.protocol.plan import POPUPS, BrowserOptions
 from farm.protocol.plan import Timeouts as PlanTimeouts
 from farm.protocol.recordings import RecordingKind
 from farm.protocol.steps import Effect, Step
@@ -52,6 +52,16 @@ class Browser(BrowserOptions):
 
     context: Literal["fresh", "reuse"] = "fresh"
     """`fresh`: a clean window. `reuse`: one kept between jobs that ask for the same options."""
+    popups: Literal["adopt", "close"] | Annotated[int, Field(ge=0, le=50)] = "adopt"
+    """What becomes of pages that the job's pages open. `adopt`: up to five stay, until it ends.
+    `close`: none does. A number is how many."""
+
+    @property
+    def most_popups(self) -> int:
+        """How many may be open at a time."""
+        if isinstance(self.popups, int):
+            return self.popups
+        return POPUPS if self.popups == "adopt" else 0
 
 
 class Record(Strict):
