@@ -5,11 +5,12 @@ import os
 import socket
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import Field, HttpUrl, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from farm.protocol.plan import BrowserOptions
 from farm.protocol.variables import refuse_unknown, variable_names
 
 
@@ -42,14 +43,36 @@ class Settings(BaseSettings):
     metadata: Annotated[dict[str, Any], NoDecode] = {}
     """What jobs may require: a JSON object, or `key=value` pairs with commas (values are texts)."""
 
+    type: Literal["browser", "console"] = "browser"
+    """What it works with: a browser, or flows, which are without one."""
+
     slots: Annotated[int, Field(ge=1, le=256)] = 2 * (os.cpu_count() or 1)
     """How many jobs at once; by default two a core."""
+
+    max_flows: Annotated[int | None, Field(ge=1, le=1024)] = None
+    """How many flows at once, where it has flows; by default as many as jobs."""
+
+    max_page_bytes: Annotated[int, Field(ge=1024, le=1_000_000_000)] = 10_000_000
+    """How long a page that a flow reads may be, as it is sent and as it is decoded."""
+
+    activities: Annotated[tuple[str, ...], NoDecode] = ()
+    """Which installed activities (entry points of `tabfarm.activities`) flows may run: names with
+    commas. They run inside the agent, with all it may do."""
 
     max_windows: Annotated[int | None, Field(ge=1, le=1024)] = None
     """How many windows at once; by default twice the slots."""
 
     max_tabs_per_window: Annotated[int, Field(ge=1, le=256)] = 16
     """How many tabs the window of a named identity may have."""
+
+    prepared_windows: Annotated[int, Field(ge=0, le=64)] = 1
+    """How many clean windows are kept open ahead of each kind: as jobs ask for by default, as
+    `prepared_options` says, and as was asked for last. There are only as many as leave room in
+    `max_windows` for a window of any other kind for each free slot."""
+
+    prepared_options: Annotated[tuple[BrowserOptions, ...], NoDecode, Field(max_length=16)] = ()
+    """What other kinds of windows to prepare: a JSON array of objects with the keys that `browser`
+    of a job file has, such as `[{"locale": "de-DE"}]`."""
 
     identity_idle_s: Annotated[float, Field(gt=0)] = 300.0
     """The window of a named identity is closed after so long without use."""
@@ -69,6 +92,17 @@ class Settings(BaseSettings):
     browser: str | None = None
     """The browser to use, a path or a name on PATH; by default one is found."""
 
+    ffmpeg: str | None = None
+    """The ffmpeg that makes videos, a path or a name on PATH; by default the one on PATH, else
+    Playwright's. Without one the agent takes no job that records video."""
+
+    min_free_bytes: Annotated[int, Field(ge=0)] = 256 * 1024 * 1024
+    """With less room where temporary files go the agent takes nothing new, until there is again a
+    quarter more than that."""
+
+    min_free_inodes: Annotated[int, Field(ge=0)] = 2_000
+    """The same for inodes: one for each file."""
+
     sandbox: bool | None = None
     """Demand (1) or refuse (0) Chromium's sandbox; by default it is used where it works."""
 
@@ -84,12 +118,25 @@ class Settings(BaseSettings):
     log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$")
     """The least severe event that is logged."""
 
-    @field_validator("namespaces", "farm_urls", mode="before")
+    @field_validator("namespaces", "farm_urls", "activities", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
+
+    @field_validator("prepared_options", mode="before")
+    @classmethod
+    def _array(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            found = json.loads(value, parse_constant=_refuse_constant) if value.strip() else []
+        except ValueError as error:
+            raise ValueError(f"it is no JSON: {error}") from None
+        if not isinstance(found, list):
+            raise ValueError("it is a JSON array of objects")  # noqa: TRY004 - pydantic wants it
+        return tuple(found)
 
     @field_validator("metadata", mode="before")
     @classmethod
@@ -141,15 +188,15 @@ class Settings(BaseSettings):
             raise ValueError(f"{source}={given_as} can't be read: {error.strerror}") from None
 
 
-def load() -> Settings:
-    """Read the settings from the environment.
+def load(kind: Literal["browser", "console"] | None = None) -> Settings:
+    """Read the settings from the environment; `kind`, where it is said, counts for AGENT_TYPE.
 
     Raises:
         UnknownVariableError: If an AGENT_ variable is unknown.
         pydantic.ValidationError: If a value is missing or out of bounds.
     """
     refuse_unknown(os.environ, variable_names(Settings, "AGENT_"), "AGENT_")
-    return Settings()
+    return Settings() if kind is None else Settings(type=kind)
 
 
 def environment() -> Mapping[str, str]:

@@ -121,6 +121,21 @@ class OpenFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class Prepared:
+    """A window that was to be prepared is there, with this tab."""
+
+    context_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareFailed:
+    """A window that was to be prepared could not be opened."""
+
+    context_id: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class Noted:
     """A run has something to tell; `urgent` where it waits until the farm has it."""
 
@@ -179,6 +194,13 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskChanged:
+    """There is too little room for anything new, and what is short; or there is enough again."""
+
+    short: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class StopRequested:
     """Somebody wants this process to end; a second time: now."""
 
@@ -196,6 +218,8 @@ Event = (
     | Seen
     | Opened
     | OpenFailed
+    | Prepared
+    | PrepareFailed
     | Noted
     | RunEnded
     | Probed
@@ -204,6 +228,7 @@ Event = (
     | LinkDown
     | Heard
     | Tick
+    | DiskChanged
     | StopRequested
 )
 
@@ -227,6 +252,15 @@ class OpenWindow:
     """Open a window with one tab; answer with `Opened` or `OpenFailed`."""
 
     command_id: str
+    window_id: str
+    context_id: str
+    options: BrowserOptions
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareWindow:
+    """Open a window nobody has asked for yet; answer with `Prepared` or `PrepareFailed`."""
+
     window_id: str
     context_id: str
     options: BrowserOptions
@@ -264,11 +298,12 @@ class CloseWindow:
 
 @dataclass(frozen=True, slots=True)
 class StartRun:
-    """Run a plan on a tab; answer with `RunEnded`."""
+    """Run a plan on a tab or flow; answer with `RunEnded`."""
 
     command_id: str
     context_id: str
-    window_id: str
+    window_id: str | None
+    """None is a flow, which has none."""
     token: wire.Token
     plan: Plan
 
@@ -311,6 +346,13 @@ class RunProbe:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenChannel:
+    """Dial a data channel, and serve it until it ends; nothing answers."""
+
+    asked: wire.OpenChannel
+
+
+@dataclass(frozen=True, slots=True)
 class ShowDraining:
     """Show people that nothing new will be taken."""
 
@@ -334,6 +376,7 @@ Instruction = (
     StartBrowser
     | KillBrowser
     | OpenWindow
+    | PrepareWindow
     | OpenTab
     | Look
     | CloseTab
@@ -344,6 +387,7 @@ Instruction = (
     | Settled
     | Disown
     | RunProbe
+    | OpenChannel
     | ShowDraining
     | Send
     | Exit

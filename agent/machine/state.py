@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from agent.machine.events import Outcome
 from farm.protocol import messages as wire
+from farm.protocol.plan import BrowserOptions
 
 
 class TabState(StrEnum):
@@ -35,13 +36,21 @@ class Tab:
 
 @dataclass(slots=True, kw_only=True)
 class Window:
-    """One window; `identity` None is anonymous: it goes with the assignment of its tab."""
+    """One window; `identity` None is anonymous: it goes with the assignment of its tab.
+
+    A flow is here as a window of one tab that is in no report. It is nobody's identity, but stays:
+    nothing of a run is left in it, as each run brings its own.
+    """
 
     window_id: str
     identity: str | None
     profile: str
+    options: BrowserOptions
     used_at: float
     closing: bool = False
+    flow: bool = False
+    prepared: bool = False
+    """Nobody has asked for it yet."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,10 +1,14 @@
 """The tabs and windows of one epoch, and what may become of them."""
 
+from collections import Counter
+
 from agent.machine import events as ev
 from agent.machine.events import Instruction
 from agent.machine.state import Tab, TabState, Window
+from agent.machine.stock import Kind, Room, Stock
 from agent.machine.surroundings import Surroundings
 from farm.protocol import messages as wire
+from farm.protocol.plan import BrowserOptions
 
 _REPORTED: dict[TabState, wire.ContextState] = {
     TabState.OPENING: "loading",
@@ -24,6 +28,8 @@ class Tabs:
         self._tabs: dict[str, Tab] = {}
         self._windows: dict[str, Window] = {}
         self._last_token: dict[str, wire.Token] = {}
+        self._claims: dict[str, str] = {}
+        """Commands that have been given a window that is being prepared, by its tab."""
         self._windows_made = 0
         self._tabs_made = 0
         self._surroundings = Surroundings(self._name_tab)
@@ -45,9 +51,10 @@ class Tabs:
                 identity=window.identity,
                 profile=window.profile,
                 bounds=self._surroundings.bounds(window.window_id),
+                prepared=window.prepared,
             )
             for window in self._windows.values()
-            if window.window_id in used
+            if window.window_id in used and not window.flow
         )
         windows += tuple(self._surroundings.windows())
         shown = {window.window_id for window in windows}
@@ -58,14 +65,23 @@ class Tabs:
     def _context(self, tab: Tab) -> wire.ContextReport:
         return wire.ContextReport(
             context_id=tab.context_id,
-            window_id=tab.window_id,
+            window_id=self.window_of(tab.context_id),
             state=_REPORTED.get(tab.state) or self._shown(tab),
             clean=tab.state is TabState.IDLE and tab.token is None,
             token=tab.token,
         )
 
+    def there(self, context_id: str) -> bool:
+        """Tell whether a tab is open, with a page that can be looked at."""
+        tab = self._tabs.get(context_id)
+        if tab is None or tab.gone:
+            return False
+        return tab.state in (TabState.IDLE, TabState.BUSY)
+
     def _shown(self, tab: Tab) -> wire.ContextState:
         """Tell whether its window shows it, which says nothing of whether anything runs."""
+        if self._windows[tab.window_id].flow:
+            return "idle"
         front = self._surroundings.front(tab.context_id)
         if front is None:
             there = self._in(self._windows[tab.window_id])
@@ -85,14 +101,59 @@ class Tabs:
 
     # Opening
 
-    def open_window(self, command_id: str, identity: str | None, profile: str, now: float) -> Tab:
+    def open_window(self, command_id: str, body: wire.OpenWindow, now: float) -> Tab:
         """Name a window and its first tab that are to be opened."""
+        window = self._new_window(body.identity, body.profile, body.options, now)
+        return self._new_tab(command_id, window.window_id)
+
+    def prepare(self, kind: Kind, now: float) -> Tab:
+        """Name a window and its first tab that are to be opened before anybody asks."""
+        window = self._new_window(None, kind.profile, kind.options, now)
+        window.prepared = True
+        return self._new_tab(None, window.window_id)
+
+    def claim(self, command_id: str, body: wire.OpenWindow) -> Tab | None:
+        """Give who asks for a window the one that is just being prepared, if it is the like.
+
+        One that is there already is not given in this way: the farm knows it, may be about to
+        lend it, and has a reason to ask for another.
+        """
+        for tab in self._tabs.values():
+            window = self._windows[tab.window_id]
+            like = (window.profile, window.options) == (body.profile, body.options)
+            if _is_being_prepared(tab) and like and body.identity is None:
+                window.prepared, tab.command_id = False, command_id
+                self._claims[tab.context_id] = command_id
+                return tab
+        return None
+
+    def prepared(self, context_id: str, now: float) -> str | None:
+        """What was to be prepared is there; return the command that has claimed it meanwhile."""
+        tab = self._tabs.get(context_id)
+        if tab is not None and _is_being_prepared(tab):
+            tab.state = TabState.IDLE
+            self._windows[tab.window_id].used_at = now
+            self.touch()
+        return self._claims.pop(context_id, None)
+
+    def prepare_failed(self, context_id: str) -> str | None:
+        """It could not be opened; return the command that has claimed it meanwhile."""
+        self.tab_gone(context_id)
+        return self._claims.pop(context_id, None)
+
+    def _new_window(
+        self, identity: str | None, profile: str, options: BrowserOptions, now: float
+    ) -> Window:
         self._windows_made += 1
-        window_id = f"W{self._windows_made}"
-        self._windows[window_id] = Window(
-            window_id=window_id, identity=identity, profile=profile, used_at=now
+        window = Window(
+            window_id=f"W{self._windows_made}",
+            identity=identity,
+            profile=profile,
+            options=options,
+            used_at=now,
         )
-        return self._new_tab(command_id, window_id)
+        self._windows[window.window_id] = window
+        return window
 
     def open_tab(self, command_id: str, window_id: str) -> Tab | None:
         """Name a tab that is to be opened in a window; None if there is no such window."""
@@ -101,7 +162,27 @@ class Tabs:
             return None
         return self._new_tab(command_id, window_id)
 
-    def _new_tab(self, command_id: str, window_id: str) -> Tab:
+    def open_flow(self, command_id: str, now: float) -> Tab:
+        """Name a flow; there is nothing to be opened for one."""
+        self._tabs_made += 1
+        name = f"F{self._tabs_made}"
+        self._windows[name] = Window(
+            window_id=name,
+            identity=None,
+            profile="",
+            options=BrowserOptions(),
+            used_at=now,
+            flow=True,
+        )
+        tab = self._tabs[name] = Tab(context_id=name, window_id=name, command_id=command_id)
+        return tab
+
+    @property
+    def flows(self) -> int:
+        """How many flows there are."""
+        return sum(window.flow for window in self._windows.values())
+
+    def _new_tab(self, command_id: str | None, window_id: str) -> Tab:
         tab = Tab(context_id=self._name_tab(), window_id=window_id, command_id=command_id)
         self._tabs[tab.context_id] = tab
         return tab
@@ -145,7 +226,8 @@ class Tabs:
             return "busy"
         self._last_token[context_id] = token
         tab.state, tab.token, tab.command_id = TabState.BUSY, token, command_id
-        self._windows[tab.window_id].used_at = now
+        window = self._windows[tab.window_id]
+        window.used_at, window.prepared = now, False
         self.changed = True
         return None
 
@@ -171,7 +253,7 @@ class Tabs:
         tab.command_id = None
         # A tab that is gone is still reported while its assignment holds: its result, not its
         # absence, is what ends the attempt.
-        if page_gone:
+        if page_gone and not self._windows[tab.window_id].flow:
             tab.state, tab.gone = TabState.CLOSING, True
         elif tab.state is TabState.BUSY:  # else it has crashed or gone meanwhile
             tab.state = TabState.IDLE
@@ -194,7 +276,7 @@ class Tabs:
             self._forget(tab)
             self.touch()
             return []
-        if window.identity is None:
+        if window.identity is None and not window.flow:
             return self._close_window(window)
         window.used_at = now
         if tab.state is TabState.CRASHED:
@@ -209,7 +291,8 @@ class Tabs:
         if tab is None or tab.state is not TabState.IDLE:
             return []
         window = self._windows[tab.window_id]
-        return self._close_window(window) if window.identity is None else []
+        anonymous = window.identity is None and not window.flow
+        return self._close_window(window) if anonymous else []
 
     def _is_over_already(self, tab: Tab, token: wire.Token | None) -> bool:
         # Nobody has it; where it is closing, its end is told when it comes.
@@ -233,9 +316,22 @@ class Tabs:
         for window in list(self._windows.values()):
             unused = now - window.used_at > self._identity_idle_s
             free = all(tab.state is TabState.IDLE and tab.token is None for tab in self._in(window))
-            if unused and free and not window.closing:
+            kept = window.prepared or window.flow
+            if unused and free and not window.closing and not kept:
                 instructions += self._close_window(window)
         return instructions
+
+    def close_prepared(self, stock: Stock, *, most: int | None = None) -> list[Instruction]:
+        """Close windows nobody has had, those least wanted first; all of them without `most`."""
+        there = [
+            window
+            for window in self._windows.values()
+            if window.prepared and not any(_is_being_prepared(tab) for tab in self._in(window))
+        ]
+        # The farm lends what comes first by name, so it is least likely to want what comes last.
+        there.sort(key=lambda window: window.window_id, reverse=True)
+        there.sort(key=lambda window: stock.wants(window.profile))
+        return [order for window in there[:most] for order in self._close_window(window)]
 
     def _close_window(self, window: Window) -> list[Instruction]:
         if window.closing:
@@ -244,6 +340,8 @@ class Tabs:
         for tab in self._in(window):
             tab.state = TabState.CLOSING
         self.changed = True
+        if window.prepared:
+            self.touch()  # the farm may be about to lend it
         return [ev.CloseWindow(window.window_id)]
 
     # What happens by itself
@@ -260,12 +358,15 @@ class Tabs:
             self.touch()
         self._forget(tab)
 
-    def tab_crashed(self, context_id: str) -> None:
-        """A tab's renderer is dead."""
+    def tab_crashed(self, context_id: str) -> list[Instruction]:
+        """A tab's renderer is dead; a window nobody has had yet goes with it."""
         tab = self._tabs.get(context_id)
-        if tab is not None and tab.state in (TabState.IDLE, TabState.BUSY):
-            tab.state = TabState.CRASHED
-            self.touch()
+        if tab is None or tab.state not in (TabState.IDLE, TabState.BUSY):
+            return []
+        tab.state = TabState.CRASHED
+        self.touch()
+        window = self._windows[tab.window_id]
+        return self._close_window(window) if window.prepared else []
 
     def window_gone(self, window_id: str) -> None:
         """A window is closed with all its tabs."""
@@ -280,22 +381,45 @@ class Tabs:
 
     def lost(self) -> list[str]:
         """The browser is gone; return the commands that were opening something."""
-        opening = [
-            tab.command_id
+        opening = {
+            tab.command_id: None
             for tab in self._tabs.values()
             if tab.state is TabState.OPENING and tab.command_id is not None
-        ]
+        }
+        opening.update(dict.fromkeys(self._claims.values()))
+        self._claims.clear()
         self._tabs.clear()
         self._windows.clear()
         self._surroundings.clear()
         self._last_token.clear()
-        return opening
+        return list(opening)
 
     # Looking
 
-    def window_of(self, context_id: str) -> str:
-        """Return the window a tab is in."""
-        return self._tabs[context_id].window_id
+    def room(self) -> Room:
+        """Return what there is of windows, for `Stock`."""
+        windows, tabs = self._windows.values(), self._tabs.values()
+        opening = [tab for tab in tabs if tab.state is TabState.OPENING]
+        return Room(
+            windows=len(windows),
+            closing=sum(window.closing for window in windows),
+            used_slots=sum(self._takes_a_slot(tab) for tab in tabs),
+            prepared=Counter(w.profile for w in windows if w.prepared and not w.closing),
+            preparing=any(tab.command_id is None for tab in opening),
+            awaited=any(tab.command_id is not None for tab in opening),
+        )
+
+    def _takes_a_slot(self, tab: Tab) -> bool:
+        if tab.token is not None or (tab.state is TabState.OPENING and tab.command_id is not None):
+            return True
+        # An anonymous window that was asked for is about to be held.
+        window = self._windows[tab.window_id]
+        return window.identity is None and not window.prepared and not window.closing
+
+    def window_of(self, context_id: str) -> str | None:
+        """Return the window a tab is in; a flow is in none."""
+        window = self._windows[self._tabs[context_id].window_id]
+        return None if window.flow else window.window_id
 
     def get(self, context_id: str) -> Tab | None:
         """Return a tab."""
@@ -310,3 +434,7 @@ class Tabs:
         window = self._windows.get(tab.window_id)
         if window is not None and not self._in(window):
             del self._windows[tab.window_id]
+
+
+def _is_being_prepared(tab: Tab) -> bool:
+    return tab.state is TabState.OPENING and tab.command_id is None

@@ -51,6 +51,7 @@ def windows(report: wire.Report) -> list[core.Window]:
             profile=window.profile,
             owner=core.Owner(window.owner),
             bounds=None if window.bounds is None else core.Bounds(**dict(window.bounds)),
+            prepared=window.prepared,
         )
         for window in report.windows
     ]

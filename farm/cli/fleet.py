@@ -15,13 +15,14 @@ async def agents(client: FarmClient, as_json: AsJson = False) -> ExitCode:
         output.write_json(output.of_models(found))
         return ExitCode.SUCCEEDED
     output.write_table(
-        ("AGENT", "STATE", "SLOTS", "WINDOWS", "TABS", "BROWSER", "METADATA", "SEEN"),
+        ("AGENT", "TYPE", "STATE", "SLOTS", "WINDOWS", "TABS/FLOWS", "RUNS", "METADATA", "SEEN"),
         (
             (
                 agent.client_id,
+                agent.client_type,
                 _state(agent.present, agent.draining),
                 f"{agent.used_slots}/{agent.capacity.max_concurrency or '-'}",
-                agent.windows,
+                _windows(agent.windows, agent.prepared),
                 agent.contexts,
                 agent.browser,
                 agent.metadata or None,
@@ -37,6 +38,10 @@ def _state(present: bool, draining: bool) -> str:
     if not present:
         return "absent"
     return "draining" if draining else "present"
+
+
+def _windows(number: int, prepared: int) -> str:
+    return f"{number} ({prepared} prepared)" if prepared else str(number)
 
 
 @farm_command
@@ -81,7 +86,7 @@ async def windows(client: FarmClient, as_json: AsJson = False) -> ExitCode:
         output.write_json(output.of_models(found))
         return ExitCode.SUCCEEDED
     output.write_table(
-        ("WINDOW", "AGENT", "IDENTITY", "OWNER", "TABS", "BOUNDS"),
+        ("WINDOW", "AGENT", "IDENTITY", "OWNER", "TABS", "PREPARED", "BOUNDS"),
         (
             (
                 w.window_id,
@@ -89,6 +94,7 @@ async def windows(client: FarmClient, as_json: AsJson = False) -> ExitCode:
                 None if w.owner == "user" else w.identity or "anonymous",
                 w.owner,
                 len(w.contexts),
+                w.prepared,
                 None if w.bounds is None else _geometry(w.bounds),
             )
             for w in found

@@ -96,6 +96,8 @@ class Window:
     """Names the options it was opened with."""
     owner: Owner = Owner.WORKER
     bounds: Bounds | None = None
+    prepared: bool = False
+    """Its agent opened it before anybody asked; for people, since it is lent like any other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

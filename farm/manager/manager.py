@@ -25,9 +25,9 @@ from farm.manager.outcomes import Acquired, Creation, NotAcquired
 from farm.manager.provisioning import Provisioner
 from farm.manager.strategies import Strategy
 from farm.manager.sweeping import Sweeper, release_expired
-from farm.manager.terms import PLAIN, Timing, checked_wait, request_of
+from farm.manager.terms import Timing, checked_wait, request_of
 from farm.manager.waiting import Polling, look_until_had
-from farm.protocol.plan import BrowserOptions
+from farm.protocol.plan import PLAIN, BrowserOptions
 from farm.stores.ports.registries import (
     AssignmentRegistry,
     BrowserWindowRegistry,

@@ -3,21 +3,16 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 from farm.core.json_values import json_flaw
 from farm.core.model import ClientId, ClientType, Namespace, Request, TaskId
 from farm.core.placement import ANYWHERE, BrowserPlacement, identity_in
 from farm.errors import InvalidInputError
-from farm.protocol.plan import BrowserOptions
+from farm.protocol.plan import BrowserOptions, profile_of
 
 _NEVER_S = 100 * 365 * 86_400.0
 """The term of assignments that do not end by themselves: finite, for stores and clients of ours."""
-
-
-PLAIN = BrowserOptions()
-"""The options of who asks for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +57,6 @@ def checked_wait(wait: float | None) -> float | None:
     if wait is not None and not (math.isfinite(wait) and wait >= 0):
         raise InvalidInputError("wait must be finite, and zero or more seconds")
     return wait
-
-
-def profile_of(options: BrowserOptions) -> str:
-    """Name a set of options; the plain ones have the empty name."""
-    if options == PLAIN:
-        return ""
-    return blake2b(options.model_dump_json().encode(), digest_size=8).hexdigest()
 
 
 def request_of(

@@ -1,6 +1,7 @@
 """A job as an agent runs it: every key checked, every default filled in."""
 
 from functools import cache
+from hashlib import blake2b
 from typing import Any, Literal
 from zoneinfo import available_timezones
 
@@ -112,6 +113,17 @@ class BrowserOptions(Strict):
         return None if not named else tuple(sorted(set(named)))
 
 
+PLAIN = BrowserOptions()
+"""The options of who asks for none."""
+
+
+def profile_of(options: BrowserOptions) -> str:
+    """Name a set of options; the plain ones have the empty name."""
+    if options == PLAIN:
+        return ""
+    return blake2b(options.model_dump_json().encode(), digest_size=8).hexdigest()
+
+
 class Timeouts(Strict):
     """The clocks of one attempt, in milliseconds."""
 
@@ -160,6 +172,8 @@ class Plan(BaseModel):
     reuse: bool = False
     """The tab stays as it is after success, for the next job of the same identity."""
     egress: Egress = Egress()
+    options: BrowserOptions = BrowserOptions()
+    """How a flow shows itself to servers. A tab's window has been opened with them."""
     borrows: Borrows | None = None
     record: Recording | None = None
     """What to record of it; None is nothing."""

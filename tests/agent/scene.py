@@ -1,7 +1,10 @@
 """A machine, what it has been told and what it has said; checks that its reports are consistent."""
 
+from contextlib import AbstractAsyncContextManager
+
 from agent.machine import Event, Instruction, Machine, Profile
 from agent.machine import events as ev
+from agent.ports import Channel, ChannelClosed
 from farm.protocol import messages as wire
 from farm.protocol.plan import Plan
 
@@ -12,6 +15,7 @@ HELLO = wire.Hello(
     capacity=wire.Capacity(max_concurrency=2),
     capabilities=("pause", "resume", "takeover", "hand_back"),
 )
+CAPACITY = wire.Capacity(max_concurrency=2)
 WINDOW_S = 10.0
 
 
@@ -31,13 +35,34 @@ def note(text: str = "n") -> wire.Notice:
     return wire.Notice(code="c", detail=text)
 
 
+class NoChannels:
+    """Dials nothing."""
+
+    def dial(self, channel_id: str) -> AbstractAsyncContextManager[Channel]:
+        raise ChannelClosed("no channels here")
+
+
 class Scene:
     """Drives a machine; `said` is what it sent since it was last asked."""
 
-    def __init__(self, *, identity_idle_s: float = 300.0, look_s: float | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        identity_idle_s: float = 300.0,
+        look_s: float | None = None,
+        prepared: int = 0,
+        capacity: wire.Capacity = CAPACITY,
+        hello: wire.Hello = HELLO,
+    ) -> None:
         self._epochs = 0
+        self._capacity = capacity
         self.machine = Machine(
-            Profile(hello=HELLO, identity_idle_s=identity_idle_s, look_s=look_s),
+            Profile(
+                hello=hello,
+                identity_idle_s=identity_idle_s,
+                look_s=look_s,
+                prepared_windows=prepared,
+            ),
             new_epoch=self._epoch,
         )
         self.now = 100.0
@@ -81,7 +106,7 @@ class Scene:
         self.hear(
             wire.Welcome(
                 epoch_number=number,
-                capacity=wire.Capacity(max_concurrency=2),
+                capacity=self._capacity,
                 heartbeat_interval_s=2.5,
                 window_s=WINDOW_S,
             )

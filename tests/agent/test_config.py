@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from agent import config
+from farm.protocol.plan import BrowserOptions
 from farm.protocol.variables import UnknownVariableError
 
 
@@ -73,6 +74,11 @@ def test_metadata_that_is_neither_is_refused(monkeypatch: pytest.MonkeyPatch, te
     [
         ("AGENT_SLOTS", "0"),
         ("AGENT_MAX_WINDOWS", "0"),
+        ("AGENT_PREPARED_WINDOWS", "-1"),
+        ("AGENT_PREPARED_OPTIONS", "{}"),
+        ("AGENT_PREPARED_OPTIONS", "[1]"),
+        ("AGENT_PREPARED_OPTIONS", "no json"),
+        ("AGENT_PREPARED_OPTIONS", '[{"colour": "red"}]'),
         ("AGENT_NAMESPACES", " , "),
         ("AGENT_CLIENT_ID", ""),
         ("AGENT_TOKEN_FD", "1"),
@@ -88,6 +94,13 @@ def test_a_value_out_of_bounds_is_refused(
 ) -> None:
     with pytest.raises(ValidationError):
         load(monkeypatch, **{name: value})
+
+
+def test_the_windows_to_prepare_are_said_as_a_job_says_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = load(monkeypatch, AGENT_PREPARED_OPTIONS='[{"locale": "de-DE"}, {}]').prepared_options
+    assert found == (BrowserOptions(locale="de-DE"), BrowserOptions())
 
 
 def test_namespaces_are_a_list(monkeypatch: pytest.MonkeyPatch) -> None:

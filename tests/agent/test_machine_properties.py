@@ -18,7 +18,8 @@ tokens = st.builds(token, st.integers(1, 6), st.integers(1, 2))
 class AnAgent(RuleBasedStateMachine):
     @initialize(welcomed=st.booleans())
     def begin(self, welcomed: bool) -> None:
-        self.scene = Scene()
+        capacity = wire.Capacity(max_concurrency=2, max_windows=4)
+        self.scene = Scene(prepared=1, capacity=capacity)
         self.running: dict[str, str] = {}
         """Runs started and not ended, with their tabs."""
         self.unstored: set[str] = set()
@@ -110,6 +111,10 @@ class AnAgent(RuleBasedStateMachine):
     def something_was_opened(self, command_id: str, well: bool) -> None:
         self.take(ev.Opened(command_id) if well else ev.OpenFailed(command_id, "no"))
 
+    @rule(tab=tabs, well=st.booleans())
+    def something_was_prepared(self, tab: str, well: bool) -> None:
+        self.take(ev.Prepared(tab) if well else ev.PrepareFailed(tab, "no"))
+
     # Runs
 
     @rule(run=runs, urgent=st.booleans())
@@ -143,7 +148,7 @@ class AnAgent(RuleBasedStateMachine):
             ev.Heard(
                 wire.Welcome(
                     epoch_number=1,
-                    capacity=wire.Capacity(),
+                    capacity=wire.Capacity(max_concurrency=2, max_windows=4),
                     heartbeat_interval_s=2.5,
                     window_s=10,
                 )

@@ -48,20 +48,22 @@ class Requires(Strict):
 
 
 class Browser(BrowserOptions):
-    """The window the job runs in."""
+    """The window the job runs in. A word in its place is `use`."""
 
+    use: Literal["required", "none", "auto"] = "required"
+    """`required`: a tab. `none`: a flow. `auto`: a flow, and a tab where that won't do."""
     context: Literal["fresh", "reuse"] = "fresh"
     """`fresh`: a clean window. `reuse`: one kept between jobs that ask for the same options."""
-    popups: Literal["adopt", "close"] | Annotated[int, Field(ge=0, le=50)] = "adopt"
-    """What becomes of pages that the job's pages open. `adopt`: up to five stay, until it ends.
-    `close`: none does. A number is how many."""
+    popups: Literal["adopt", "close"] | Annotated[int, Field(ge=0, le=50)] | None = None
+    """What becomes of pages that the job's pages open. `adopt`, as without it: up to five stay, until
+    it ends. `close`: none does. A number is how many."""
 
     @property
     def most_popups(self) -> int:
         """How many may be open at a time."""
         if isinstance(self.popups, int):
             return self.popups
-        return POPUPS if self.popups == "adopt" else 0
+        return 0 if self.popups == "close" else POPUPS
 
 
 class Record(Strict):

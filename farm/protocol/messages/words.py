@@ -73,6 +73,8 @@ class WindowReport(Message):
     owner: Owner = "worker"
     bounds: Bounds | None = None
     """Where it is known."""
+    prepared: bool = False
+    """The agent opened it by itself, before anybody asked, and nobody has had it yet."""
 
 
 class ContextReport(Message):

@@ -249,6 +249,7 @@ def _window_from(text: str) -> Window:
         profile=found["profile"],
         owner=Owner(found["owner"]),
         bounds=None if found["bounds"] is None else Bounds(**found["bounds"]),
+        prepared=found.get("prepared", False),
     )
 
 

@@ -39,6 +39,7 @@ def _window_text(window: Window, tabs: Sequence[Context]) -> str:
             "profile": window.profile,
             "owner": window.owner,
             "bounds": None if window.bounds is None else asdict(window.bounds),
+            "prepared": window.prepared,
             "tabs": sum(tab.opener is None for tab in tabs),
         }
     )

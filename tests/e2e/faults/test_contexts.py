@@ -1,5 +1,6 @@
 """What one job leaves for the next: everything in a kept window, nothing in a clean one."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from farm.sdk import FarmClient
 from tests.e2e.faults.place import Place
-from tests.e2e.faults.watching import once, ran
+from tests.e2e.faults.watching import SEEN_S, once, ran
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -49,6 +50,26 @@ async def test_a_clean_window_shows_nothing_of_the_job_before(
     assert first["after"]["history"] > first["before"]["history"]
     assert second["before"] == first["before"]
     assert place.hits["GET /cached.js"] == 2
+
+
+async def test_a_window_is_ready_before_a_job_asks_for_it_and_another_one_after(
+    client: FarmClient, place: Place
+) -> None:
+    ready = await prepared(client)
+    done = await ran(client, once("ready", {"goto": f"{place.url}/traces"}))
+    events = [event async for event in client.events(done.id, follow=False)]
+    (started,) = [event for event in events if event.type == "started"]
+    assert started.data["window_id"] == ready
+    assert await prepared(client) != ready
+
+
+async def prepared(client: FarmClient) -> str:
+    """Wait for the window that is prepared; return which it is."""
+    async with asyncio.timeout(SEEN_S):
+        while not (there := [w.window_id for w in await client.windows() if w.prepared]):
+            await asyncio.sleep(0.02)
+    (window_id,) = there
+    return window_id
 
 
 async def test_a_kept_window_has_what_the_job_before_it_left(

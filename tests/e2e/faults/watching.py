@@ -66,5 +66,5 @@ async def works(client: FarmClient, url: str) -> None:
     done = await ran(client, once("next", {"goto": f"{url}/status/200"}, {"wait_for": "#status"}))
     assert done.state == "succeeded", done.failure
     async with asyncio.timeout(SEEN_S):
-        while any(window.identity is None for window in await client.windows()):
+        while any(w.identity is None and not w.prepared for w in await client.windows()):
             await asyncio.sleep(0.05)
