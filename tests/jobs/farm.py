@@ -228,6 +228,8 @@ class Agent:
     farm: Farm | None = None
     links: int = 0
     tabs: dict[str, wire.Token | None] = field(default_factory=dict)
+    profiles: dict[str, str] = field(default_factory=dict)
+    """Of the windows, by tab."""
     held_result: dict[str, wire.Result] = field(default_factory=dict)
     runs: dict[str, wire.Command] = field(default_factory=dict)
     heard: list[wire.ToAgent] = field(default_factory=list)
@@ -303,7 +305,10 @@ class Agent:
             self.link,
             epoch=self._epoch_number,
             number=self._number,
-            windows=[Window(window_id=WindowId(tab)) for tab in self.tabs],
+            windows=[
+                Window(window_id=WindowId(tab), profile=self.profiles.get(tab, ""))
+                for tab in self.tabs
+            ],
             contexts=[
                 Context(context_id=ContextId(tab), window_id=WindowId(tab), clean=token is None)
                 for tab, token in self.tabs.items()
@@ -329,8 +334,9 @@ class Agent:
 
     async def _obey(self, order: wire.Command) -> None:
         match order.body:
-            case wire.OpenWindow():
+            case wire.OpenWindow(profile=profile):
                 self.opened += 1
+                self.profiles[f"T{self._made + 1}"] = profile
                 await self._open(order)
             case wire.RunPlan() if self.refuse_runs is not None:
                 await self.answer(
