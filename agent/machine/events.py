@@ -136,6 +136,14 @@ class PrepareFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class Reset:
+    """A tab is as new, or can't be made so."""
+
+    context_id: str
+    clean: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Noted:
     """A run has something to tell; `urgent` where it waits until the farm has it."""
 
@@ -213,6 +221,7 @@ Event = (
     | OpenFailed
     | Prepared
     | PrepareFailed
+    | Reset
     | Noted
     | RunEnded
     | Probed
@@ -247,6 +256,8 @@ class OpenWindow:
     window_id: str
     context_id: str
     options: BrowserOptions
+    resets: bool = False
+    """It may be cleaned and lent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +267,8 @@ class PrepareWindow:
     window_id: str
     context_id: str
     options: BrowserOptions
+    resets: bool = False
+    """It may be cleaned and lent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +285,13 @@ class Look:
     """See which windows and tabs there are; answer with `Seen` of this epoch."""
 
     epoch: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResetTab:
+    """Make a tab as a new one; answer with `Reset`."""
+
+    context_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +382,7 @@ Instruction = (
     | OpenWindow
     | PrepareWindow
     | OpenTab
+    | ResetTab
     | Look
     | CloseTab
     | CloseWindow
