@@ -12,7 +12,11 @@ from agent.machine.control import OutOfPlaceError
 from agent.ports import (
     Browser,
     BrowserUnavailable,
+    ChannelClosed,
+    Channels,
+    Host,
     Link,
+    Loans,
     StaleAssignment,
     Uploads,
 )
@@ -22,6 +26,7 @@ from farm.protocol.recordings import RecordingKind
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _TICK_S = 0.1
+_DISK_S = 2.0
 _GOODBYE_S = 5.0
 """How long the last messages and the end of the browser may take."""
 
@@ -87,6 +92,13 @@ class RunEvidence:
             recording=recording,
         )
 
+    async def fetch(self, reference: str, into: Path, max_bytes: int) -> Path:
+        """See `Evidence.fetch`."""
+        if self._disowned:
+            raise StaleAssignment
+        plan, token = self._start.plan, self._start.token
+        return await self._uploads.fetch(plan.attempt_id, token, reference, into, max_bytes)
+
     def begin(self) -> None:
         """Say that the first step is about to begin; from here on the attempt counts (P13)."""
         self.begun = True
@@ -115,20 +127,52 @@ class Runner:
         self,
         machine: Machine,
         *,
-        browser: Browser,
+        browser: Browser | None = None,
+        flows: Host | None = None,
         link: Link,
         uploads: Uploads,
+        loans: Loans,
+        channels: Channels,
         monotonic: Callable[[], float],
         wall_clock: Callable[[], float],
+        short: Callable[[], str | None] = lambda: None,
     ) -> None:
+        """Take all that is needed.
+
+        Args:
+            machine: What decides.
+            browser: What plans run in, where that has windows to be opened.
+            flows: What they run in, where it has none; one of the two is given.
+            link: The connection to the farm.
+            uploads: Where files go.
+            loans: Where attempts borrow.
+            channels: What the big and fast things travel on.
+            monotonic: A clock that never jumps.
+            wall_clock: The time of day.
+            short: Says what the disk has too little of; asked again and again, in a thread.
+        """
+        self._short = short
         self._machine = machine
-        self._browser = browser
+        host = browser or flows
+        if host is None:
+            raise ValueError("plans need a browser, or a host of flows, to run in")
+        self._host = host
+        self._windowed = browser
         self._link = link
         self._uploads = uploads
+        self._loans = loans
+        self._channels = channels
         self._monotonic = monotonic
         self._wall_clock = wall_clock
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._runs: dict[str, tuple[RunEvidence, asyncio.Task[ev.Outcome]]] = {}
+        self._open_channels: set[asyncio.Task[None]] = set()
+
+    @property
+    def _browser(self) -> Browser:
+        """What has windows; the machine of a host of flows asks for none."""
+        assert self._windowed is not None  # noqa: S101
+        return self._windowed
 
     def post(self, event: Event) -> None:
         """Hand in an event from outside."""
@@ -145,14 +189,16 @@ class Runner:
                 helpers = [
                     group.create_task(self._link.run(self.post), name="link"),
                     group.create_task(self._tick(), name="tick"),
+                    group.create_task(self._watch_disk(), name="disk"),
                 ]
                 done = await self._serve(group)
-                for task in [*helpers, *(task for _, task in self._runs.values())]:
+                runs = (task for _, task in self._runs.values())
+                for task in [*helpers, *runs, *self._open_channels]:
                     task.cancel()
                 return done
         finally:
             async with asyncio.timeout(_GOODBYE_S):
-                await self._browser.kill()
+                await self._host.kill()
 
     async def _serve(self, group: asyncio.TaskGroup) -> ev.Exit:
         instructions = self._machine.begin()
@@ -164,6 +210,16 @@ class Runner:
             event = await self._events.get()
             instructions = self._machine.handle(event, self._monotonic())
 
+    async def _watch_disk(self) -> None:
+        before: str | None = None
+        while True:
+            short = await asyncio.to_thread(self._short)
+            if (short is None) != (before is None):
+                log.warning("disk.low" if short else "disk.has_room", short=short)
+                self.post(ev.DiskChanged(short))
+                before = short
+            await asyncio.sleep(_DISK_S)
+
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(_TICK_S)
@@ -174,11 +230,17 @@ class Runner:
             case ev.Send(message):
                 await self._link.send(message)
             case ev.KillBrowser():
-                await self._browser.kill()
+                await self._host.kill()
             case ev.StartRun():
                 self._start_run(instruction, group)
             case ev.CancelRun() | ev.Settled() | ev.Disown():
                 self._tell_run(instruction)
+            case ev.OpenChannel(asked):
+                task = group.create_task(
+                    self._serve_channel(asked), name=f"live {asked.context_id}"
+                )
+                self._open_channels.add(task)
+                task.add_done_callback(self._open_channels.discard)
             case _:
                 group.create_task(self._work(instruction), name=repr(instruction)[:80])
 
@@ -194,6 +256,13 @@ class Runner:
             case ev.Disown():
                 evidence.disown()
 
+    async def _serve_channel(self, asked: wire.OpenChannel) -> None:
+        try:
+            async with self._channels.dial(asked.channel_id) as channel:
+                await self._browser.watch(asked.context_id, channel)
+        except ChannelClosed as error:
+            log.warning("channel.failed", kind=asked.kind, reason=str(error))
+
     def _start_run(self, start: ev.StartRun, group: asyncio.TaskGroup) -> None:
         evidence = RunEvidence(
             start, post=self.post, uploads=self._uploads, wall_clock=self._wall_clock
@@ -204,7 +273,8 @@ class Runner:
 
     async def _run(self, start: ev.StartRun, evidence: RunEvidence) -> ev.Outcome:
         evidence.begin()
-        return await self._browser.run(start.context_id, start.plan, evidence)
+        lender = self._loans.of(start.plan.attempt_id, start.token)
+        return await self._host.run(start.context_id, start.plan, evidence, lender)
 
     def _run_done(self, start: ev.StartRun, task: asyncio.Task[ev.Outcome]) -> None:
         # Told by a callback, because a task that is cancelled before its first step runs no line.
@@ -245,13 +315,13 @@ class Runner:
             case ev.Intervene(context_id, wanted):
                 await self._intervene(context_id, wanted)
             case ev.ShowDraining():
-                await self._browser.drain()
+                await self._host.drain()
             case _:
                 raise AssertionError(instruction)
 
     async def _start_browser(self, epoch: str) -> None:
         try:
-            info = await self._browser.start(self.post)
+            info = await self._host.start(self.post)
         except BrowserUnavailable as error:
             self.post(ev.BrowserFailed(str(error)))
             return
@@ -290,7 +360,7 @@ class Runner:
 
     async def _probe(self, command_id: str) -> None:
         try:
-            await self._browser.probe()
+            await self._host.probe()
         except (BrowserUnavailable, RuntimeError, TimeoutError) as error:
             self.post(ev.Probed(command_id, str(error) or type(error).__name__))
             return

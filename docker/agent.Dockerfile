@@ -29,9 +29,11 @@ RUN /opt/build/bin/pip wheel --no-build-isolation --no-deps -w /tmp/wheel . \
 FROM ${BASE} AS machine
 # More scripts need more fonts: --build-arg FONTS="fonts-liberation fonts-noto-cjk".
 ARG FONTS="fonts-liberation fonts-noto-color-emoji"
+# To record video: --build-arg VIDEO=ffmpeg.
+ARG VIDEO=""
 # libatomic1: the Node.js that Playwright brings along links to it.
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends ca-certificates libatomic1 python3 tini ${FONTS} \
+    && apt-get install -y --no-install-recommends ca-certificates libatomic1 python3 tini ${FONTS} ${VIDEO} \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 10001 --user-group --create-home agent
 ENV PATH=/opt/tabfarm/bin:/usr/bin:/bin \

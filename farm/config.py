@@ -49,8 +49,11 @@ class ArtifactSettings(BaseModel):
     min_free_bytes: Annotated[int, Field(ge=0)] = 256 * 1024 * 1024
     """Below this much free space no artifact is begun."""
 
+    min_free_inodes: Annotated[int, Field(ge=0)] = 1_000
+    """With fewer free inodes no artifact is begun; each takes one."""
+
     recording_max_bytes: Annotated[int, Field(ge=4096)] = 128 * 1024 * 1024
-    """A recording that has grown to this size stops there; a larger one is not kept."""
+    """A recording that is seen to have grown to this size stops there."""
 
     recordings_max_bytes: Annotated[int, Field(ge=0)] = 16 * 1024 * 1024 * 1024
     """The recordings of one namespace together; what would be more is not kept."""
@@ -99,6 +102,27 @@ class CommandSettings(BaseModel):
 
     payload_bytes: Annotated[int, Field(ge=0, le=16_777_216)] = 16_384
     """What an agent gives back is retained up to this size."""
+
+
+class LiveSettings(BaseModel):
+    """Tabs that people watch."""
+
+    model_config = ConfigDict(frozen=True)
+
+    link_s: Annotated[float, Field(ge=1, le=604_800)] = 900.0
+    """How long a link to watch a tab opens it, unless it is made for another time."""
+
+    longest_link_s: Annotated[float, Field(ge=1, le=604_800)] = 86_400.0
+    """The longest time a link can be made for."""
+
+    grace_s: Annotated[float, Field(ge=0, le=3_600)] = 15.0
+    """A viewer in control who has gone may come back within this; then the job is paused."""
+
+    max_viewers_per_tab: Annotated[int, Field(ge=1, le=1_000)] = 20
+    """So many may watch one tab."""
+
+    max_viewers: Annotated[int, Field(ge=1, le=10_000)] = 200
+    """So many may watch, of all tabs."""
 
 
 class RedisSettings(BaseModel):
@@ -194,6 +218,9 @@ class Settings(BaseSettings):
 
     redis: RedisSettings = RedisSettings()
     """The Redis that coordinators share."""
+
+    live: LiveSettings = LiveSettings()
+    """Tabs that people watch."""
 
     artifacts: ArtifactSettings = ArtifactSettings()
     """Files that jobs produce."""

@@ -7,17 +7,20 @@ time, or a step that goes on after its own time.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Protocol, assert_never
 
 import structlog
 from playwright.async_api import Page
 
 from agent.chromium.countdown import Countdown
+from agent.chromium.files import AttemptFiles
 from agent.chromium.happenings import Happenings
+from agent.chromium.recording import Recordings
 from agent.chromium.shielding import to_the_end
 from agent.chromium.tabs import End, Tab
 from agent.chromium.watched import Watched
-from agent.ports import Bare, Control, Denied, Evidence, Outcome, StaleAssignment
+from agent.ports import Bare, Control, Denied, Evidence, Files, Outcome, StaleAssignment
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.plan import Plan
 
@@ -40,6 +43,7 @@ class RunPlan(Protocol):
         denied: Callable[[], Sequence[Denied]],
         bare: Bare,
         control: Control,
+        files: Files,
     ) -> Failure | None:
         """Run the plan; None is success."""
         ...
@@ -48,14 +52,24 @@ class RunPlan(Protocol):
 class Attempt:
     """Runs once."""
 
-    def __init__(self, tab: Tab, plan: Plan, evidence: Evidence, run_plan: RunPlan) -> None:
+    def __init__(
+        self,
+        tab: Tab,
+        plan: Plan,
+        evidence: Evidence,
+        run_plan: RunPlan,
+        folder: Path,
+        recordings: Recordings | None = None,
+    ) -> None:
         self._tab = tab
         self._plan = plan
         self._run_plan = run_plan
         self._evidence = evidence
+        self._recordings = recordings
         self._verdict: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._hung = asyncio.Event()
         self._happenings = Happenings()
+        self._files = AttemptFiles(folder)
         self._watched = Watched(
             evidence, plan, overlay=tab.overlay, hung=self._hung.set, overdue=self._overdue
         )
@@ -66,12 +80,29 @@ class Attempt:
     async def run(self, close: Callable[[], Awaitable[None]]) -> Outcome:
         """Run to the first end; `close` closes the tab, and is awaited if the plan does not stop.
 
+        What is recorded has been handed in then, or has failed.
+
         Raises:
             CancelledError: If cancelled; the plan has been stopped, the tab has not been closed.
         """
+        recordings = self._recordings
+        if recordings is None:
+            return await self._run(close)
+        self._tab.company = recordings.company
+        try:
+            outcome = await self._run(close)
+            await recordings.end(failed=outcome.outcome != "succeeded")
+        except asyncio.CancelledError:
+            await to_the_end(recordings.hurry(), name="recordings.hurry")
+            raise
+        finally:
+            self._tab.company = None
+        return outcome
+
+    async def _run(self, close: Callable[[], Awaitable[None]]) -> Outcome:
         self._job_time.go()
         self._tab.control.begin(self._happenings.tell, self._control_moved)
-        self._tab.happenings = self._happenings
+        self._tab.happenings, self._tab.files = self._happenings, self._files
         self._tab.ended.add_done_callback(self._on_end)
         try:
             async with asyncio.TaskGroup() as group:
@@ -81,6 +112,9 @@ class Attempt:
                     ),
                     group.create_task(self._free_when_hung(), name="attempt.unhang"),
                 ]
+                if self._recordings is not None:
+                    watch = group.create_task(self._recordings.watch(), name="attempt.record")
+                    helpers.append(watch)
                 work = group.create_task(self._work(), name="attempt.plan")
                 try:
                     await asyncio.wait({work, self._verdict}, return_when=asyncio.FIRST_COMPLETED)
@@ -100,12 +134,22 @@ class Attempt:
             self._pause_time.stop()
             self._watched.stop()
             self._tab.ended.remove_done_callback(self._on_end)
-            self._tab.happenings = None
+            self._tab.happenings = self._tab.files = None
+            await self._files.close()
 
     async def _work(self) -> Outcome:
         overlay = self._tab.overlay
         if overlay is not None:
             await overlay.begin(self._plan, self._stopped)
+        if self._recordings is None:
+            return await self._steps()
+        without = self._plan.record is not None and not self._plan.record.overlay
+        async with overlay.bare() if without and overlay is not None else nullcontext():
+            await self._recordings.begin()
+            return await self._steps()
+
+    async def _steps(self) -> Outcome:
+        overlay = self._tab.overlay
         try:
             failure = await self._run_plan(
                 self._tab.page,
@@ -114,6 +158,7 @@ class Attempt:
                 denied=self._happenings.denied,
                 bare=nullcontext if overlay is None else overlay.bare,
                 control=self._tab.control,
+                files=self._files,
             )
         except StaleAssignment:
             return self._failed(Reason.STALE_ASSIGNMENT, "the attempt has ended for the farm")
@@ -133,6 +178,8 @@ class Attempt:
                 return outcome
             await asyncio.wait({self._verdict}, timeout=_NEWS_S)
             return self._verdict.result() if self._verdict.done() else outcome
+        if self._tab.ended.done() and self._tab.ended.result() is End.FLOODED:
+            await self._tab.silence()
         await _stop(work, close)
         return self._verdict.result()
 
@@ -148,6 +195,12 @@ class Attempt:
                 self._decide(self._failed(Reason.PAGE_CRASHED, "the page's renderer crashed"))
             case End.CLOSED:
                 self._decide(self._failed(Reason.PAGE_CLOSED, "somebody closed the page"))
+            case End.FLOODED:
+                self._decide(
+                    self._failed(
+                        Reason.PAGE_FLOODED, "the page's scripts raised errors without end"
+                    )
+                )
             case End.LOST:
                 self._decide(self._failed(Reason.BROWSER_LOST, "the browser ended"))
             case _ as unreachable:

@@ -8,11 +8,15 @@ from dataclasses import replace
 from typing import Literal, assert_never
 
 import structlog
+from playwright.async_api import Browser as PlaywrightBrowser
 from playwright.async_api import Error as PlaywrightError
 
 from agent.chromium.attempt import Attempt, RunPlan
+from agent.chromium.borrowing import Borrowing
 from agent.chromium.discovery import find
 from agent.chromium.launch import Life
+from agent.chromium.live import Watch
+from agent.chromium.recording import Recordings, Studio
 from agent.chromium.resetting import Unproven
 from agent.chromium.shielding import to_the_end, within
 from agent.chromium.sight import Sight, guessed
@@ -21,18 +25,24 @@ from agent.chromium.windows import CLOSE_S, Window
 from agent.chromium.workspace import sweep
 from agent.machine.control import Move
 from agent.ports import (
+    BorrowRefused,
     BrowserEvent,
     BrowserInfo,
     BrowserLost,
     BrowserUnavailable,
+    Channel,
+    ChannelClosed,
     Evidence,
+    Lender,
     Outcome,
     SeenWindow,
+    StaleAssignment,
     Stirred,
     WindowGone,
 )
 from agent.steps.run import run_plan
 from farm.protocol.failures import Failure, Reason
+from farm.protocol.live import Closed
 from farm.protocol.messages import Intervene
 from farm.protocol.plan import BrowserOptions, Plan
 
@@ -58,6 +68,7 @@ class ChromiumBrowser:
         slow_mo_ms: float = 0,
         keep_open: bool = False,
         may_act: Callable[[], bool] = lambda: True,
+        ffmpeg: str | None = None,
         run_plan: RunPlan = run_plan,
     ) -> None:
         """Choose what to start.
@@ -75,6 +86,7 @@ class ChromiumBrowser:
                 `kill`. A job that fails in one is not tried again: its page is still there.
             may_act: Whether the farm can't have taken us for gone; while it says no, no page
                 reaches the network.
+            ffmpeg: What encodes videos, see `find_ffmpeg`; without it there are none.
             run_plan: What runs the steps.
         """
         self._headless = headless
@@ -86,6 +98,7 @@ class ChromiumBrowser:
         self._slow_mo_ms = slow_mo_ms
         self._keep_open = keep_open
         self._may_act = may_act
+        self._ffmpeg = ffmpeg
         self._run_plan = run_plan
         self._life: Life | None = None
         self._windows: dict[str, Window] = {}
@@ -156,21 +169,25 @@ class ChromiumBrowser:
             await to_the_end(self._end_tab(context_id))
             raise
 
-    async def run(self, context_id: str, plan: Plan, evidence: Evidence) -> Outcome:
+    async def run(
+        self, context_id: str, plan: Plan, evidence: Evidence, lender: Lender | None = None
+    ) -> Outcome:
         """Run a plan on a tab; see the port."""
         place = self._place(context_id)
         if place is None:
             return _refused(Reason.PAGE_CLOSED, "the tab was gone before the attempt began")
         window, tab = place
+        loan = Borrowing(tab, plan.borrows, lender)
+        tab.begin_task()
         try:
-            window.begin(context_id, plan.egress)
-            _stain(tab, plan)
-        except ValueError as error:
-            await to_the_end(self._end_tab(context_id))
-            return _refused(Reason.VALUE_INVALID, f"egress.allow: {error}")
-        try:
-            attempt = Attempt(tab, plan, evidence, self._run_plan)
+            refused = await _begin(window, context_id, plan, loan)
+            if refused is not None:
+                await to_the_end(self._end_tab(context_id))
+                return refused
+            recordings = self._recordings(window, tab, plan, evidence)
+            attempt = Attempt(tab, plan, evidence, self._run_plan, self._living().place, recordings)
             outcome = await attempt.run(lambda: self._end_tab(context_id))
+            outcome = await loan.give_back(outcome)
         except asyncio.CancelledError:
             window.abandon(context_id)
             await to_the_end(self._end_tab(context_id))
@@ -186,6 +203,14 @@ class ChromiumBrowser:
             await to_the_end(self._end_window(window.window_id))
             return replace(outcome, page_gone=True)
         return outcome
+
+    def _recordings(
+        self, window: Window, tab: Tab, plan: Plan, evidence: Evidence
+    ) -> Recordings | None:
+        if plan.record is None or self._life is None:
+            return None
+        studio = Studio(traces=self._life.traces, ffmpeg=self._ffmpeg)
+        return studio.recordings(plan.record, tab, plan.attempt_id, evidence, alone=window.alone)
 
     async def intervene(self, context_id: str, wanted: Intervene) -> None:
         """Do what a person wants; see the port."""
@@ -275,6 +300,17 @@ class ChromiumBrowser:
         self.escalations[to] += 1
         _log.warning("tab.stuck", window_id=window_id, then=to)
 
+    async def watch(self, context_id: str, channel: Channel) -> None:
+        """Show a tab to people, and do in it what they do; see the port."""
+        place, life = self._place(context_id), self._life
+        if place is None or life is None:
+            gone = Closed(reason="tab_closed", detail="the tab closed before it could be watched")
+            with contextlib.suppress(ChannelClosed):
+                await channel.send(gone.model_dump_json())
+            return
+        _, tab = place
+        await Watch(tab, channel, life.place).run()
+
     async def drain(self) -> None:
         """Show in every tab that the agent takes nothing new; see the port."""
         for window in tuple(self._windows.values()):
@@ -284,7 +320,12 @@ class ChromiumBrowser:
 
     async def probe(self) -> None:
         """Open a page, evaluate something, close it; see the port."""
-        browser = self._living().browser
+        try:
+            await self._show_a_page(self._living().browser)
+        except PlaywrightError as error:
+            raise BrowserUnavailable(f"the browser shows no page: {error.message}") from error
+
+    async def _show_a_page(self, browser: PlaywrightBrowser) -> None:
         async with asyncio.timeout(_PROBE_S):
             context = await browser.new_context()
             try:
@@ -321,7 +362,8 @@ class ChromiumBrowser:
         try:
             opened = await within(_OPEN_S, work)
         except PlaywrightError as error:
-            raise BrowserUnavailable(f"the browser opens no window: {error}") from error
+            # It ended, or was ended for what another page did, while it was opening this one.
+            raise BrowserUnavailable(f"the browser opens no window: {error.message}") from error
         if not opened:
             life.lose("the browser opens no window")
             raise BrowserUnavailable("the browser opens no window")
@@ -357,6 +399,20 @@ def _stain(tab: Tab, plan: Plan) -> None:
         tab.traces.stain("it was recorded")
     if plan.borrows is not None:
         tab.traces.stain("it had a saved identity or a proxy")
+
+
+async def _begin(window: Window, context_id: str, plan: Plan, loan: Borrowing) -> Outcome | None:
+    """Make a window ready for a run; return how it ends if that can't be."""
+    _stain(window.tabs[context_id], plan)
+    try:
+        window.begin(context_id, plan.egress, await loan.take())
+    except ValueError as error:
+        return _refused(Reason.VALUE_INVALID, f"egress.allow or the proxy: {error}")
+    except BorrowRefused as refused:
+        return _refused(refused.reason, refused.detail)
+    except StaleAssignment:
+        return _refused(Reason.STALE_ASSIGNMENT, "the attempt has ended for the farm")
+    return None
 
 
 def _refused(reason: Reason, detail: str) -> Outcome:

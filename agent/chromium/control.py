@@ -7,7 +7,7 @@ and keys as well, without a word, so whatever sends any does it within `acting`.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Literal
 
@@ -37,6 +37,8 @@ _SAID: dict[tuple[Move, Holder], Kind] = {
     (Move.ASK, Holder.HUMAN): "taken_over",
     (Move.HAND_BACK, Holder.AUTOMATION): "handed_back",
     (Move.GIVE_UP, Holder.AUTOMATION): "handed_back",
+    (Move.LEAVE, Holder.PAUSING): "pausing",
+    (Move.LEAVE, Holder.PAUSED): "paused",
 }
 """How the attempt's history calls a move into a state."""
 
@@ -65,6 +67,14 @@ class TabControl:
         self._tell: Callable[[AttemptEvent], None] | None = None
         self._watch: Callable[[], None] = _nothing
         self._last_acts: dict[Act, float] = {}
+        self._listeners: set[Callable[[], None]] = set()
+        self.hands: set[Callable[[], Awaitable[None]]] = set()
+        """Let go of what people elsewhere hold down; awaited before automation goes on."""
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Have a listener called whenever `holder` or `by` has changed; return what ends that."""
+        self._listeners.add(listener)
+        return lambda: self._listeners.discard(listener)
 
     async def watch_over(self, session: CDPSession) -> None:
         """Guard one more page, for as long as the session lasts; the first one is the tab's own."""
@@ -160,6 +170,8 @@ class TabControl:
             self._changed.clear()
             await self._apply()
             await self._changed.wait()
+        for let_go in tuple(self.hands):
+            await let_go()  # under the guard a release would not arrive
         await self._apply()
 
     def _move(self, what: Move, by: str) -> None:
@@ -177,6 +189,8 @@ class TabControl:
         self.by = "" if holder is Holder.AUTOMATION else by
         self._changed.set()
         self._watch()
+        for listener in tuple(self._listeners):
+            listener()
 
     # The guard
 

@@ -6,6 +6,7 @@ the end of its input and goes, and Chromium the end of its own.
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import structlog
 from playwright.async_api import Browser as PlaywrightBrowser
@@ -14,6 +15,7 @@ from playwright.async_api import Error as PlaywrightError
 from agent.chromium import environment, features, processes
 from agent.chromium.discovery import Found, Kind
 from agent.chromium.driver import Driver
+from agent.chromium.recording.traces import TraceFiles
 from agent.chromium.shielding import to_the_end
 from agent.chromium.trial import browser_pid, explain
 from agent.ports import BrowserInfo, BrowserUnavailable
@@ -33,6 +35,8 @@ class Life:
         self._env = env
         self._slow_mo_ms = slow_mo_ms
         self._driver = Driver(env)
+        self.traces = TraceFiles(self._driver.workspace.path / "traces")
+        """Where the driver gathers what it traces."""
         self._browser: PlaywrightBrowser | None = None
         self._watches: list[processes.Watch] = []
         self._ended = False
@@ -49,6 +53,11 @@ class Life:
     def is_shell(self) -> bool:
         """Whether it is the kind that has no windows at all."""
         return self._found.kind is Kind.SHELL
+
+    @property
+    def place(self) -> Path:
+        """A directory that the browser can read, deleted with it."""
+        return self._driver.workspace.path
 
     @property
     def ended(self) -> bool:
@@ -93,6 +102,7 @@ class Life:
                 handle_sigterm=False,
                 handle_sighup=False,
                 slow_mo=self._slow_mo_ms or None,
+                traces_dir=self.traces.folder,
                 timeout=_LAUNCH_TIMEOUT_MS,
             ),
             hurry=self._driver.kill,

@@ -88,7 +88,8 @@ class TabOverlay:
         """`worker` is what people call the tab."""
         self._picture = overlay.Picture(worker=worker)
         self._since = 0.0
-        self._bare = False
+        self._bare = 0
+        """How many want the pages without it now."""
         self._sheets: list[_Sheet] = []
         self._on_stop: Callable[[], None] | None = None
 
@@ -131,12 +132,16 @@ class TabOverlay:
     @asynccontextmanager
     async def bare(self) -> AsyncIterator[None]:
         """Have nothing of it in the pages meanwhile; what is shown next puts it back."""
-        self._bare = True
+        self._bare += 1
         try:
             await self._apply()
             yield
         finally:
-            self._bare = False
+            self._bare -= 1
+
+    async def dress(self) -> None:
+        """Have it in the pages again at once, unless somebody else wants them without."""
+        await self._apply()
 
     def _wanted(self) -> str | None:
         if self._bare:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Self
 
-from playwright.async_api import BrowserContext, CDPSession, Page
+from playwright.async_api import BrowserContext, CDPSession, Download, Page
 from playwright.async_api import Error as PlaywrightError
 
 from agent.chromium.control import TabControl
+from agent.chromium.files import AttemptFiles
 from agent.chromium.happenings import Happenings
 from agent.chromium.overlays import TabOverlay
 from agent.chromium.resetting import Traces, Unproven, reset
@@ -27,6 +28,8 @@ class End(StrEnum):
     CLOSED = "closed"
     LOST = "lost"
     """With the browser."""
+    FLOODED = "flooded"
+    """It raises errors without end; its scripts have to be stopped, for the page is still there."""
 
 
 class Tab:
@@ -50,8 +53,14 @@ class Tab:
         self.ended: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self.happenings: Happenings | None = None
         """Of the attempt that runs on it; None while none does."""
+        self.files: AttemptFiles | None = None
+        """Of the same attempt."""
+        self.task_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when another attempt begins: who watched the last may have no right to this one."""
         self.extras: dict[Page, bool] = {}
         """Pages its attempt has opened, and whether they have crashed."""
+        self.company: Callable[[], None] | None = None
+        """Hears that another attempt begins in the window, while one is recorded on this tab."""
 
     @classmethod
     async def open(
@@ -72,6 +81,11 @@ class Tab:
             await overlay.cover(session)
         return cls(context_id, page, session, overlay, control)
 
+    def begin_task(self) -> None:
+        """Another attempt begins, maybe for others."""
+        before, self.task_over = self.task_over, asyncio.get_running_loop().create_future()
+        before.set_result(None)
+
     def end(self, how: End) -> None:
         """Say how the tab ended; the first to say so is right."""
         if not self.ended.done():
@@ -81,6 +95,21 @@ class Tab:
         """Keep a notice for the attempt that runs, if one does."""
         if self.happenings is not None:
             self.happenings.note(code, detail)
+
+    def take(self, download: Download) -> bool:
+        """Hand a download to the step that expects it; tell whether there is one."""
+        return self.files is not None and self.files.take(download)
+
+    def flooded(self) -> None:
+        """One of its pages raises errors without end."""
+        self.end(End.FLOODED)
+
+    async def silence(self) -> None:
+        """Let no script run in the page any more: what closes it must not wait behind a flood."""
+        with contextlib.suppress(PlaywrightError):
+            stop = {"value": True}
+            await within(_STOP_S, self._session.send("Emulation.setScriptExecutionDisabled", stop))
+            await within(_STOP_S, self._session.send("Runtime.terminateExecution"))
 
     async def unhang(self) -> None:
         """Break off the script that runs in the page, if the page does not answer because of it."""

@@ -82,6 +82,14 @@ class Watched:
         finally:
             self._restart()
 
+    async def fetch(self, reference: str, into: Path, max_bytes: int) -> Path:
+        """Pass on."""
+        self.stop()
+        try:
+            return await self._evidence.fetch(reference, into, max_bytes)
+        finally:
+            self._restart()
+
     def stop(self) -> None:
         """Stop the clock."""
         for timer in self._timers:

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from playwright.async_api import Browser as PlaywrightBrowser
-from playwright.async_api import BrowserContext, Page
+from playwright.async_api import BrowserContext, Download, Page
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Geolocation as PlaywrightGeolocation
 
@@ -17,7 +17,9 @@ from agent.chromium.shielding import within
 from agent.chromium.sight import Shown
 from agent.chromium.tabs import End, Tab
 from agent.egress.policy import Policy
+from agent.egress.upstream import Upstream
 from agent.ports import BrowserEvent, Denied, Stirred, TabCrashed, TabGone, WindowGone
+from farm.protocol.identities import ProxyRoute
 from farm.protocol.plan import BrowserOptions, Egress, Geolocation
 
 MAX_EXTRA_TABS = 5
@@ -45,6 +47,7 @@ class Window:
         self._unclaimed: list[Page] = []
         self._running: dict[str, Egress] = {}
         self._permissions: tuple[str, ...] = ()
+        self._upstream: Upstream | None = None
 
     @property
     def context(self) -> BrowserContext:
@@ -80,6 +83,8 @@ class Window:
             service_workers="allow",
         )
         self._context.on("page", self._on_page)
+        # Not on the page: one that is opened for a download is gone before anybody could listen.
+        self._context.on("download", self._on_download)
         self._context.on("close", lambda _: self._on_close())
         if headed:
             await guard_headed(self._context)
@@ -92,7 +97,7 @@ class Window:
             tab = await Tab.open(context_id, self.context, shown, TabControl(guard=guard))
         finally:
             self._opening -= 1
-        guard_page(tab.page, tab.note)
+        guard_page(tab.page, tab)
         self.tabs[context_id] = tab
         tab.page.on("crash", lambda _: self._on_crash(tab))
         tab.page.on("close", lambda _: self._on_page_closed(tab))
@@ -113,15 +118,25 @@ class Window:
                     window_id=self.window_id, page=page, opener=tab.context_id, crashed=crashed
                 )
 
-    def begin(self, context_id: str, egress: Egress) -> None:
-        """Let the window go where the attempt on one of its tabs may go.
+    def begin(self, context_id: str, egress: Egress, route: ProxyRoute | None = None) -> None:
+        """Let the window go where the attempt on one of its tabs may go, by way of a proxy or not.
+
+        A window that others work in, too, has no proxy of one attempt.
 
         Raises:
-            ValueError: If an entry of `egress` means nothing.
+            ValueError: If an entry of `egress` or the proxy means nothing.
         """
         Policy.of(egress)
+        self._upstream = None if route is None else Upstream.of(route)
+        for tab in self.tabs.values():
+            if tab.company is not None:
+                tab.company()
         self._running[context_id] = egress
         self._apply_egress()
+
+    def alone(self) -> bool:
+        """Tell whether no more than one attempt runs in it."""
+        return len(self._running) <= 1
 
     def finish(self, context_id: str) -> None:
         """The attempt is over; what it left running keeps its ways until the next one."""
@@ -151,7 +166,7 @@ class Window:
     def _apply_egress(self) -> None:
         # Tabs of one window share its connections, and whoever asked for them its identity.
         entries = dict.fromkeys(e for egress in self._running.values() for e in egress.allow)
-        self._forwarder.apply(Policy.of(Egress(allow=tuple(entries))))
+        self._forwarder.apply(Policy.of(Egress(allow=tuple(entries))), self._upstream)
 
     async def close(self) -> bool:
         """Close it with all its tabs; tell whether the browser did so in time. May be repeated."""
@@ -199,6 +214,19 @@ class Window:
             self._on_tab_closed(tab)
         self._tell(WindowGone(self.window_id))
 
+    async def _on_download(self, download: Download) -> None:
+        """Keep a download that a step waits for, and cancel every other."""
+        tabs = self.tabs.values()
+        page = download.page
+        owner = next((tab for tab in tabs if page is tab.page or page in tab.extras), None)
+        owner = owner or await self._owner(page)
+        if owner is not None and owner.take(download):
+            return
+        if owner is not None:
+            owner.note("download_cancelled", download.suggested_filename)
+        with contextlib.suppress(PlaywrightError):
+            await download.cancel()
+
     async def _on_page(self, page: Page) -> None:
         if self._opening:
             self._unclaimed.append(page)
@@ -214,7 +242,7 @@ class Window:
             owner.note("popup_closed", f"more than {MAX_EXTRA_TABS}: {page.url}")
             await _close_quietly(page)
         else:
-            guard_page(page, owner.note)
+            guard_page(page, owner)
             owner.note("popup_opened", page.url)
             await owner.adopt(page, lambda: self._tell(Stirred()))
 

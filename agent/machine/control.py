@@ -31,6 +31,8 @@ class Move(StrEnum):
     """The place between two steps has been reached."""
     ASK = "ask"
     """A step of the job asks for a person."""
+    LEAVE = "leave"
+    """Whoever has the page, or has asked for it, is gone, and has not handed it back."""
     GIVE_UP = "give_up"
     """The time in which a person was asked for is over."""
 
@@ -68,12 +70,14 @@ CONTROL: Mapping[Holder, Mapping[Move, Holder]] = {
     Holder.TAKING_OVER: {
         Move.TAKE_OVER: Holder.TAKING_OVER,
         Move.HAND_BACK: Holder.AUTOMATION,
+        Move.LEAVE: Holder.PAUSING,
         Move.REACH: Holder.HUMAN,
         Move.ASK: Holder.HUMAN,
     },
     Holder.HUMAN: {
         Move.TAKE_OVER: Holder.HUMAN,
         Move.HAND_BACK: Holder.AUTOMATION,
+        Move.LEAVE: Holder.PAUSED,
         Move.GIVE_UP: Holder.AUTOMATION,
     },
 }

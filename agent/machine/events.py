@@ -202,6 +202,13 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskChanged:
+    """There is too little room for anything new, and what is short; or there is enough again."""
+
+    short: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class StopRequested:
     """Somebody wants this process to end; a second time: now."""
 
@@ -230,6 +237,7 @@ Event = (
     | LinkDown
     | Heard
     | Tick
+    | DiskChanged
     | StopRequested
 )
 
@@ -310,11 +318,12 @@ class CloseWindow:
 
 @dataclass(frozen=True, slots=True)
 class StartRun:
-    """Run a plan on a tab; answer with `RunEnded`."""
+    """Run a plan on a tab or flow; answer with `RunEnded`."""
 
     command_id: str
     context_id: str
-    window_id: str
+    window_id: str | None
+    """None is a flow, which has none."""
     token: wire.Token
     plan: Plan
 
@@ -357,6 +366,13 @@ class RunProbe:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenChannel:
+    """Dial a data channel, and serve it until it ends; nothing answers."""
+
+    asked: wire.OpenChannel
+
+
+@dataclass(frozen=True, slots=True)
 class ShowDraining:
     """Show people that nothing new will be taken."""
 
@@ -392,6 +408,7 @@ Instruction = (
     | Settled
     | Disown
     | RunProbe
+    | OpenChannel
     | ShowDraining
     | Send
     | Exit

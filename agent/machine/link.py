@@ -35,6 +35,10 @@ class LinkState:
         """Tell whether the farm knows the present epoch, so that reports mean something."""
         return self.welcomed and not self._epoch_is_over
 
+    def is_of(self, epoch_number: int) -> bool:
+        """Tell whether the farm speaks of the present epoch."""
+        return self.reporting and self._epoch_number == epoch_number
+
     def hello(
         self,
         epoch: str,
@@ -80,7 +84,7 @@ class LinkState:
         if last is None or (token.store_epoch, token.counter) > (last.store_epoch, last.counter):
             self._highest = token
 
-    def report(self, tabs: Tabs, *, draining: bool) -> wire.Report:
+    def report(self, tabs: Tabs, *, draining: bool, because: str = "") -> wire.Report:
         """Return the next report."""
         if self._epoch_number is None:
             raise ValueError("not welcomed yet")
@@ -90,6 +94,7 @@ class LinkState:
             epoch_number=self._epoch_number,
             number=self._report_number,
             draining=draining,
+            draining_because=because,
             windows=windows,
             contexts=contexts,
         )

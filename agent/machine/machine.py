@@ -17,6 +17,8 @@ from farm.protocol.plan import BrowserOptions
 
 _RESTARTS = 3
 """So many times in a row the browser may fail to start before the agent gives up."""
+CHANNELS = frozenset({"live"})
+"""The kinds of data channel there are."""
 _CONFIRM_S = 3.0
 """How long a stopping agent waits for its last results to be stored."""
 
@@ -42,6 +44,8 @@ class Machine:
     def __init__(self, profile: Profile, *, new_epoch: Callable[[], str]) -> None:
         self._new_epoch = new_epoch
         self._link = LinkState(profile.hello)
+        self._flows_only = profile.hello.client_type == "console"
+        self._most_flows = profile.hello.capacity.max_flows
         self._tabs = Tabs(identity_idle_s=profile.identity_idle_s)
         self._runs = Runs()
         self._can = frozenset(profile.hello.capabilities)
@@ -58,6 +62,8 @@ class Machine:
         """When a stopping agent was asked to stop, or its last run ended since."""
         self._deadline: float | None = None
         """When a stopping agent stops waiting."""
+        self._short: str | None = None
+        """What there is too little of on the disk."""
         self._said_bye = False
 
     @property
@@ -75,6 +81,15 @@ class Machine:
         """Tell whether it takes nothing new."""
         return self._deadline is not None
 
+    @property
+    def takes_nothing(self) -> bool:
+        """Tell whether nothing new is begun: it is draining, or there is no room on the disk."""
+        return self.draining or self._short is not None
+
+    def _report(self) -> wire.Report:
+        because = "low_disk" if self._short is not None else ""
+        return self._link.report(self._tabs, draining=self.takes_nothing, because=because)
+
     def may_act(self, now: float) -> bool:
         """Tell whether the farm can't have taken us for gone yet."""
         return self._link.may_act(now)
@@ -89,7 +104,7 @@ class Machine:
         # What nobody waits for comes with what is urgent, or with the next tick.
         due = self._tabs.urgent or (self._tabs.changed and isinstance(event, ev.Tick))
         if due and self._link.reporting:
-            instructions.append(ev.Send(self._link.report(self._tabs, draining=self.draining)))
+            instructions.append(ev.Send(self._report()))
         return [*instructions, *self._maybe_leave(now)]
 
     def _react(self, event: Event, now: float) -> list[Instruction]:  # noqa: C901 - a flat table
@@ -139,6 +154,9 @@ class Machine:
                 return self._heard(message, now)
             case ev.Tick():
                 return self._tick(now)
+            case ev.DiskChanged(short):
+                self._short = short
+                self._tabs.touch()
             case ev.StopRequested(deadline_s):
                 return self._stop(deadline_s, now)
         return []
@@ -177,8 +195,10 @@ class Machine:
         # The report goes first, so that the farm finds the context when it reads the result.
         report: list[Instruction] = []
         if self._link.reporting:
-            report.append(ev.Send(self._link.report(self._tabs, draining=self.draining)))
-        value = {"window_id": tab.window_id, "context_id": tab.context_id}
+            report.append(ev.Send(self._report()))
+        value = {"context_id": tab.context_id}
+        if (window_id := self._tabs.window_of(tab.context_id)) is not None:
+            value["window_id"] = window_id
         return [*report, _done(command_id, value)]
 
     def _prepare_failed(self, context_id: str, detail: str, now: float) -> list[Instruction]:
@@ -192,7 +212,7 @@ class Machine:
         if self._stock.too_many(room, self._capacity):
             return self._tabs.close_prepared(self._stock, most=1)
         kind = self._stock.missing(room, self._capacity, now)
-        if kind is None or self.draining or not self._link.reporting:
+        if kind is None or self.takes_nothing or not self._link.reporting:
             return []
         tab = self._tabs.prepare(kind, now)
         return [ev.PrepareWindow(tab.window_id, tab.context_id, kind.options, kind.resets)]
@@ -229,7 +249,7 @@ class Machine:
             case wire.Drain(deadline_s=deadline_s):
                 return self._stop(deadline_s, now)
             case wire.OpenChannel():
-                return [_no_channel(message, "not_understood", f"no channels of {message.kind!r}")]
+                return [self._open_channel(message)]
             case wire.Ping(nonce=nonce):
                 self._link.answered(nonce)
                 return [ev.Send(wire.Pong(nonce=nonce))]
@@ -242,6 +262,8 @@ class Machine:
                 return self._probe(command)
             case _ if self.draining:
                 return [_refusal(command, "draining")]
+            case _ if self._short is not None:
+                return [_refusal(command, "draining", f"low_disk: {self._short}")]
             case _ if not self._link.reporting:
                 return [_refusal(command, "busy", "the browser is starting")]
             case wire.OpenWindow() | wire.OpenTab() | wire.CreateFlow():
@@ -255,13 +277,22 @@ class Machine:
         body: wire.OpenWindow | wire.OpenTab | wire.CreateFlow,
         now: float,
     ) -> list[Instruction]:
+        if self._flows_only is not isinstance(body, wire.CreateFlow):
+            has, lacks = ("flows", "windows") if self._flows_only else ("windows", "flows")
+            return [_refusal(command, "not_understood", f"this agent has {has}, not {lacks}")]
         match body:
             case wire.OpenWindow():
                 return self._open_window(command.command_id, body, now)
             case wire.OpenTab(window_id=window_id):
                 return self._open_tab(command, window_id)
             case wire.CreateFlow():
-                return [_refusal(command, "not_understood", "this agent has windows, not flows")]
+                return self._open_flow(command, now)
+
+    def _open_flow(self, command: wire.Command, now: float) -> list[Instruction]:
+        if self._tabs.flows >= self._most_flows:
+            return [_refusal(command, "busy", f"{self._most_flows} flows are there already")]
+        self._tabs.open_flow(command.command_id, now)
+        return self._opened(command.command_id, now)
 
     def _open_window(self, command_id: str, body: wire.OpenWindow, now: float) -> list[Instruction]:
         if body.identity is None:
@@ -307,6 +338,17 @@ class Machine:
             if refused is not None:
                 return [_refusal(command, refused)]
         return [ev.RunProbe(command.command_id)]
+
+    def _open_channel(self, asked: wire.OpenChannel) -> Instruction:
+        if asked.kind not in CHANNELS or self._flows_only:  # a flow shows nothing
+            return _no_channel(asked, "not_understood", f"no channels of kind {asked.kind!r}")
+        if not self._link.reporting:
+            return _no_channel(asked, "unavailable", "the browser is starting")
+        if not self._link.is_of(asked.epoch_number):
+            return _no_channel(asked, "stale_epoch", "that life of the browser is over")
+        if not self._tabs.there(asked.context_id):
+            return _no_channel(asked, "unknown_context", f"there is no tab {asked.context_id}")
+        return ev.OpenChannel(asked)
 
     def _cancel(self, command_id: str, reason: str) -> list[Instruction]:
         if self._runs.get(command_id) is None:

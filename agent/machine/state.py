@@ -40,13 +40,18 @@ class Tab:
 
 @dataclass(slots=True, kw_only=True)
 class Window:
-    """One window; `identity` None is anonymous: it goes with the assignment of its tab."""
+    """One window; `identity` None is anonymous: it goes with the assignment of its tab.
+
+    A flow is here as a window of one tab that is in no report. It is nobody's identity, but stays:
+    nothing of a run is left in it, as each run brings its own.
+    """
 
     window_id: str
     identity: str | None
     kind: Kind
     used_at: float
     closing: bool = False
+    flow: bool = False
     prepared: bool = False
     """It is clean and waits for whoever asks first."""
     uses: int = 0

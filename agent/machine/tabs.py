@@ -8,6 +8,7 @@ from agent.machine.state import Tab, TabState, Window
 from agent.machine.stock import Kind, Room, Stock
 from agent.machine.surroundings import Surroundings
 from farm.protocol import messages as wire
+from farm.protocol.plan import PLAIN
 
 _REPORTED: dict[TabState, wire.ContextState] = {
     TabState.OPENING: "loading",
@@ -54,7 +55,7 @@ class Tabs:
                 prepared=window.prepared,
             )
             for window in self._windows.values()
-            if window.window_id in used
+            if window.window_id in used and not window.flow
         )
         windows += tuple(self._surroundings.windows())
         shown = {window.window_id for window in windows}
@@ -65,14 +66,23 @@ class Tabs:
     def _context(self, tab: Tab) -> wire.ContextReport:
         return wire.ContextReport(
             context_id=tab.context_id,
-            window_id=tab.window_id,
+            window_id=self.window_of(tab.context_id),
             state=_REPORTED.get(tab.state) or self._shown(tab),
             clean=tab.state is TabState.IDLE and tab.token is None,
             token=tab.token,
         )
 
+    def there(self, context_id: str) -> bool:
+        """Tell whether a tab is open, with a page that can be looked at."""
+        tab = self._tabs.get(context_id)
+        if tab is None or tab.gone:
+            return False
+        return tab.state in (TabState.IDLE, TabState.BUSY)
+
     def _shown(self, tab: Tab) -> wire.ContextState:
         """Tell whether its window shows it, which says nothing of whether anything runs."""
+        if self._windows[tab.window_id].flow:
+            return "idle"
         front = self._surroundings.front(tab.context_id)
         if front is None:
             there = self._in(self._windows[tab.window_id])
@@ -151,6 +161,25 @@ class Tabs:
             return None
         return self._new_tab(command_id, window_id)
 
+    def open_flow(self, command_id: str, now: float) -> Tab:
+        """Name a flow; there is nothing to be opened for one."""
+        self._tabs_made += 1
+        name = f"F{self._tabs_made}"
+        self._windows[name] = Window(
+            window_id=name,
+            identity=None,
+            kind=Kind(profile="", options=PLAIN),
+            used_at=now,
+            flow=True,
+        )
+        tab = self._tabs[name] = Tab(context_id=name, window_id=name, command_id=command_id)
+        return tab
+
+    @property
+    def flows(self) -> int:
+        """How many flows there are."""
+        return sum(window.flow for window in self._windows.values())
+
     def _new_tab(self, command_id: str | None, window_id: str) -> Tab:
         tab = Tab(context_id=self._name_tab(), window_id=window_id, command_id=command_id)
         self._tabs[tab.context_id] = tab
@@ -223,7 +252,7 @@ class Tabs:
         tab.command_id = None
         # A tab that is gone is still reported while its assignment holds: its result, not its
         # absence, is what ends the attempt.
-        if page_gone:
+        if page_gone and not self._windows[tab.window_id].flow:
             tab.state, tab.gone = TabState.CLOSING, True
         elif tab.state is TabState.BUSY:  # else it has crashed or gone meanwhile
             tab.state = TabState.IDLE
@@ -246,7 +275,7 @@ class Tabs:
             self._forget(tab)
             self.touch()
             return []
-        if window.identity is None:
+        if window.identity is None and not window.flow:
             return self._release_anonymous(window, tab)
         window.used_at = now
         if tab.state is TabState.CRASHED:
@@ -285,7 +314,7 @@ class Tabs:
         if tab is None or tab.state is not TabState.IDLE:
             return []
         window = self._windows[tab.window_id]
-        if window.identity is not None:
+        if window.identity is not None or window.flow:
             return []
         if not window.kind.resets:
             return self._close_window(window)
@@ -314,7 +343,7 @@ class Tabs:
         for window in list(self._windows.values()):
             unused = now - window.used_at > self._identity_idle_s
             free = all(tab.state is TabState.IDLE and tab.token is None for tab in self._in(window))
-            kept = window.prepared and not window.uses
+            kept = window.flow or (window.prepared and not window.uses)
             if unused and free and not window.closing and not kept:
                 instructions += self._close_window(window)
         return instructions
@@ -338,6 +367,8 @@ class Tabs:
         for tab in self._in(window):
             tab.state = TabState.CLOSING
         self.changed = True
+        if window.prepared:
+            self.touch()  # the farm may be about to lend it
         return [ev.CloseWindow(window.window_id)]
 
     # What happens by itself
@@ -412,9 +443,10 @@ class Tabs:
         window = self._windows[tab.window_id]
         return window.identity is None and not window.prepared and not window.closing
 
-    def window_of(self, context_id: str) -> str:
-        """Return the window a tab is in."""
-        return self._tabs[context_id].window_id
+    def window_of(self, context_id: str) -> str | None:
+        """Return the window a tab is in; a flow is in none."""
+        window = self._windows[self._tabs[context_id].window_id]
+        return None if window.flow else window.window_id
 
     def get(self, context_id: str) -> Tab | None:
         """Return a tab."""

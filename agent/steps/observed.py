@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page, Request
 
 from agent.steps.stage import Attempt
+from agent.steps.urls import bare
 from farm.protocol.messages import EffectBegun, EffectDone, Notice
 from farm.protocol.steps import Effect
 
@@ -84,7 +85,7 @@ class _Observer:
                 await note(Notice(code="observed_too_many", detail=detail, index=index))
             return
         effect_id = f"r{number}"
-        url = _bare(request.url)
+        url = bare(request.url)
         await note(
             EffectBegun(
                 effect_id=effect_id,
@@ -129,8 +130,3 @@ def _page_of(request: Request) -> Page | None:
         return request.frame.page
     except PlaywrightError:
         return None
-
-
-def _bare(url: str) -> str:
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))[:2000]

@@ -10,6 +10,7 @@ from typing import Any
 
 from agent.steps import (
     artifacts,
+    files,
     forms,
     navigation,
     pointer,
@@ -55,6 +56,10 @@ VERBS: dict[type[steps.StepBase], Verb] = {
     steps.Screenshot: Verb(do=artifacts.screenshot, reads=True),
     steps.Pdf: Verb(do=artifacts.pdf, reads=True),
     steps.Html: Verb(do=artifacts.html, reads=True),
+    steps.Download: Verb(do=files.download, begins_effect=True),
+    steps.Upload: Verb(do=files.upload, begins_effect=True),
     steps.Eval: Verb(do=scripting.evaluate, begins_effect=True, reads=True),
+    steps.Http: Verb(do=scripting.only_in_flows, begins_effect=True),
+    steps.Activity: Verb(do=scripting.only_in_flows, begins_effect=True),
     steps.Set: Verb(do=scripting.set_variable),
 }

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -18,6 +19,7 @@ from farm.core.model import ClientId, ContextId, LinkId, link_of
 from farm.core.reservation import Denial
 from farm.errors import ClientAbsentError, StoreUnavailableError
 from farm.jobs.dispatcher import JobDispatcher
+from farm.jobs.interventions import Interventions
 from farm.jobs.recorder import Recorder
 from farm.jobs.sharing import Sharing
 from farm.manager.delivery import AppNode, command
@@ -55,7 +57,9 @@ class AgentLinks:
         dispatcher: JobDispatcher,
         recorder: Recorder,
         disconnects: Disconnects,
+        interventions: Interventions,
         sharing: Sharing | None = None,
+        channel_refused: Callable[[ClientId, wire.ChannelRefused], None],
         clock: Clock,
         rules: LinkRules,
     ) -> None:
@@ -64,7 +68,9 @@ class AgentLinks:
         self.dispatcher = dispatcher
         self.recorder = recorder
         self.disconnects = disconnects
+        self.interventions = interventions
         self.sharing = sharing
+        self.channel_refused = channel_refused
         self.clock = clock
         self.rules = rules
         self._owners: dict[ClientId, str] = {}
@@ -111,6 +117,8 @@ class AgentLink:
         self._bearer = bearer
         self._id: LinkId = link_of(links.rules.coordinator, secrets.token_hex(8))
         self._client_id: ClientId | None = None
+        self._draining = False
+        """As the registry has it since the last `hello`."""
         self._outbox: asyncio.Queue[wire.ToAgent] = asyncio.Queue(_SEND_QUEUE)
         self._released: dict[str, wire.Token] = {}
         """The releases that the agent has been sent on this link, by context."""
@@ -228,10 +236,12 @@ class AgentLink:
     ) -> None:
         match message:
             case wire.Intervened():
-                pass
+                self._links.interventions.answered(client_id, message)
             case wire.Error():
                 log.warning("agent.error", client_id=client_id, detail=message.detail)
-            case wire.Heartbeat() | wire.Pong() | wire.Hello() | wire.ChannelRefused():
+            case wire.ChannelRefused():
+                self._links.channel_refused(client_id, message)
+            case wire.Heartbeat() | wire.Pong() | wire.Hello():
                 pass  # that it came is what counts
             case _:
                 assert_never(message)
@@ -275,8 +285,9 @@ class AgentLink:
             )
             return
         client_id = registered.client_id
-        self._client_id = client_id
+        self._client_id, self._draining = client_id, False
         links.may_use(self._bearer.token_id, client_id)
+        links.interventions.advertised(client_id, hello.capabilities)
         await self.send(
             wire.Welcome(
                 epoch_number=registered.epoch,
@@ -307,8 +318,14 @@ class AgentLink:
         await self._socket.close()
 
     async def _report(self, client_id: ClientId, report: wire.Report) -> None:
-        if report.draining:
-            await self._links.registry.set_draining(client_id)
+        if report.draining != self._draining:
+            self._draining = report.draining
+            log.info(
+                "agent.draining" if report.draining else "agent.takes_again",
+                client_id=client_id,
+                because=report.draining_because,
+            )
+            await self._links.registry.set_draining(client_id, report.draining)
         gone = await self._links.registry.report(
             client_id,
             self._id,

@@ -10,8 +10,10 @@ from aiohttp.typedefs import Handler
 from farm.api import (
     delivery,
     events,
+    files,
     health,
     identities,
+    interventions,
     jobs,
     lending,
     metrics,
@@ -24,6 +26,7 @@ from farm.api import (
 from farm.api.auth import admission
 from farm.api.deps import DEPS, Deps
 from farm.api.errors import problems
+from farm.api.live.links import LiveLinks
 from farm.api.queries import known_keys
 from farm.api.request_state import PREPARED, REQUEST_ID
 from farm.api.routes import Route, add_routes
@@ -34,8 +37,10 @@ in JSON, with params. Files have a limit of their own."""
 
 API: tuple[Route, ...] = (
     *jobs.ROUTES,
+    *interventions.ROUTES,
     *results.ROUTES,
     *events.ROUTES,
+    *files.ROUTES,
     *pool.ROUTES,
     *delivery.ROUTES,
     *tokens.ROUTES,
@@ -60,15 +65,25 @@ log = structlog.get_logger(__name__)
 
 
 def build_app(
-    *, deps: Deps, allowed_hosts: Iterable[str] = (), more_routes: tuple[Route, ...] = ()
+    *,
+    deps: Deps,
+    allowed_hosts: Iterable[str] = (),
+    more_routes: tuple[Route, ...] = (),
+    live_links: LiveLinks | None = None,
 ) -> web.Application:
     """Return the application. Serve it with `ApiRunner`.
 
     `allowed_hosts` are the names, beside loopback, under which requests may come. `more_routes`
     pass the same admission and appear in the same description; the agents' WebSocket is one.
+    `live_links` open those of them that people watch tabs by.
     """
     app = web.Application(
-        middlewares=[_request_scope, problems, admission(deps.tokens, allowed_hosts), known_keys],
+        middlewares=[
+            _request_scope,
+            problems,
+            admission(deps.tokens, allowed_hosts, live_links),
+            known_keys,
+        ],
         client_max_size=MAX_BODY_BYTES,
     )
     app[DEPS] = deps

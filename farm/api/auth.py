@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
-from farm.api.request_state import PRINCIPAL, Principal
+from farm.api.live.links import COOKIES, Grant, LiveLinks
+from farm.api.request_state import GRANT, PRINCIPAL, Principal
 from farm.api.routes import Access, access_of
 from farm.clock import Clock
 from farm.core.model import Instant, Namespace
@@ -73,7 +74,10 @@ class TokenBook:
         if record is None:
             return None
         principal = Principal(
-            token_id=record.token_id, scope=record.scope, namespace=record.namespace
+            token_id=record.token_id,
+            scope=record.scope,
+            namespace=record.namespace,
+            name=record.name,
         )
         if revocations == self._revocations:  # else it may be the one revoked meanwhile
             self._seen[sha256] = (now, principal)
@@ -116,7 +120,9 @@ class TokenBook:
             del self._seen[sha256]
 
 
-def admission(tokens: TokenBook, allowed_hosts: Iterable[str]) -> Middleware:
+def admission(
+    tokens: TokenBook, allowed_hosts: Iterable[str], links: LiveLinks | None = None
+) -> Middleware:
     """Make the middleware every request passes.
 
     Closed by default: a path that no route has is refused without a token too. Routes that are
@@ -133,7 +139,9 @@ def admission(tokens: TokenBook, allowed_hosts: Iterable[str]) -> Middleware:
             )
         _refuse_foreign_page(request)
         principal = await _identify(request, tokens)
-        if access is not Access.OPEN:
+        if access is Access.LIVE:
+            request[GRANT] = _granted(request, principal, links)
+        elif access is not Access.OPEN:
             _let_pass(principal, access)
         if principal is not None:
             request[PRINCIPAL] = principal
@@ -154,6 +162,32 @@ def _let_pass(principal: Principal | None, access: Access) -> None:
         raise UnauthorizedError("give a token of this farm as 'Authorization: Bearer …'")
     if principal.scope != access:
         raise ForbiddenError(f"a token of scope {principal.scope!r} does not open this")
+
+
+def _granted(request: web.Request, principal: Principal | None, links: LiveLinks | None) -> Grant:
+    """Return what may be looked at: all of the namespace by a token, else what the link is for."""
+    if principal is not None:
+        _let_pass(principal, Access.ADMIN)
+        return Grant(namespace=principal.namespace, context=None, mode="control", name="admin")
+    context = request.match_info.get("context")
+    for secret in _links_of(request, for_wall=context is None):
+        grant = None if links is None else links.read(secret)
+        if grant is not None and (
+            grant.context is None if context is None else grant.opens(context)
+        ):
+            return grant
+    raise UnauthorizedError(
+        "this link has expired or is not for this; `farm live` makes one, and so does "
+        "POST /v1/live-links"
+    )
+
+
+def _links_of(request: web.Request, *, for_wall: bool) -> list[str]:
+    """Return the links that come with a request, what is for less first."""
+    if "link" in request.query:
+        return [request.query["link"]]
+    names = (COOKIES[True],) if for_wall else (COOKIES[False], COOKIES[True])
+    return [request.cookies[name] for name in names if name in request.cookies]
 
 
 def _refuse_foreign_page(request: web.Request) -> None:

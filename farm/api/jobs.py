@@ -1,4 +1,4 @@
-"""`/v1/jobs`: submit, list, show, cancel, resolve."""
+"""`/v1/jobs`: submit, list, show, resolve."""
 
 import asyncio
 from http import HTTPStatus
@@ -83,13 +83,6 @@ async def show_job(request: web.Request) -> web.Response:
         rest = history(deps.ledger, record.job.job_id, after=events[-1].seq)
         events += [event async for event in rest]
     return answer(job_detail(record, events, deps.dispatcher))
-
-
-async def cancel_job(request: web.Request) -> web.Response:
-    """Cancel a queued job at once, ask a running one to stop."""
-    deps = deps_of(request)
-    job = await deps.jobs.cancel(namespace_of(request), _id(request))
-    return answer(job_view(job, deps.dispatcher))
 
 
 async def resolve_job(request: web.Request) -> web.Response:
@@ -232,14 +225,6 @@ ROUTES = (
         access=Access.ADMIN,
         parameters=(_WAIT,),
         answers=(Answer(model=JobDetail),),
-    ),
-    Route(
-        method="POST",
-        path="/v1/jobs/{job_id}/cancel",
-        handler=cancel_job,
-        summary="Cancel a job",
-        access=Access.ADMIN,
-        answers=(Answer(model=JobView),),
     ),
     Route(
         method="POST",

@@ -67,7 +67,7 @@ def _operation(route: Route) -> dict[str, Any]:
         if route.body_may_be_shorter:
             schema = {"anyOf": [schema, {"type": "object"}]}
         operation["requestBody"] = {
-            "required": True,
+            "required": not route.body_may_be_left_out,
             "content": {media: {"schema": schema} for media in route.body_media_types}
             | {media: {"schema": _ref(model)} for media, model in route.other_bodies.items()},
         }

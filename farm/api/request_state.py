@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from farm.api.live.links import Grant
 from farm.core.model import Namespace
 
 REQUEST_ID = web.RequestKey("request_id", str)
@@ -19,6 +20,10 @@ class Principal:
     scope: str
     """`admin` or `agent`."""
     namespace: Namespace
+    name: str = ""
+    """The token's, for people."""
 
 
 PRINCIPAL = web.RequestKey("principal", Principal)
+GRANT = web.RequestKey("grant", Grant)
+"""What may be looked at; of routes with `Access.LIVE` only."""

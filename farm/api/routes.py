@@ -17,6 +17,8 @@ class Access(StrEnum):
     OPEN = "open"
     ADMIN = "admin"
     AGENT = "agent"
+    LIVE = "live"
+    """Admins, and who has a link that opens just this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,7 @@ class Route:
     """With `takes_body`: what it is; None is text or bytes, checked further in."""
     body_may_be_shorter: bool = False
     """Other objects are taken too, and filled in."""
+    body_may_be_left_out: bool = False
     body_media_types: tuple[str, ...] = ("application/json",)
     other_bodies: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     """By media type: what else is taken."""

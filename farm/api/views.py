@@ -5,7 +5,9 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from farm.api.live.places import live_id
 from farm.core import eligibility
+from farm.core.control import Control
 from farm.core.job_states import AT_REST, JobState
 from farm.core.model import Client, Context, Instant, Snapshot, Window
 from farm.jobs.ports import Dispatcher, Progress
@@ -17,6 +19,7 @@ from farm.protocol.resources import (
     AttemptView,
     BoundsView,
     CapacityView,
+    ControlView,
     EffectView,
     EventView,
     JobDetail,
@@ -66,6 +69,12 @@ def _waiting_view(job: Job, dispatcher: Dispatcher) -> WaitingView | None:
     return WaitingView(reason=waiting.reason, remedy=waiting.remedy, detail=waiting.detail)
 
 
+def _control_view(job: Job) -> ControlView | None:
+    if job.control is Control.AUTOMATION:
+        return None
+    return ControlView(state=job.control.value, by=job.control_by, asked=job.asked)
+
+
 def job_members(job: Job, dispatcher: Dispatcher) -> dict[str, Any]:
     """Return the members every view of a job has."""
     at_rest = job.state in AT_REST
@@ -78,6 +87,7 @@ def job_members(job: Job, dispatcher: Dispatcher) -> dict[str, Any]:
         "attempts": job.attempts,
         "max_attempts": job.max_attempts,
         "cancel_requested": job.cancel_requested,
+        "control": _control_view(job),
         "idempotency_key": job.idempotency_key,
         "failure": _failure(job.failure),
         "created_at": moment(job.created_at),
@@ -259,6 +269,7 @@ def worker_view(
         owner=context.owner.value,
         state=context.state.value,
         clean=context.clean,
+        live=None if assignment is None else live_id(client, context.context_id),
         opener=context.opener,
         assignment=assignment,
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from farm.cli import doctor, evidence, fleet, jobs, output, run, tokens, up, verify
+from farm.cli import doctor, evidence, files, fleet, jobs, live, output, run, tokens, up, verify
 
 app = typer.Typer(
     name="farm",
@@ -19,9 +19,11 @@ app.command()(run.run)
 app.command()(up.up)
 app.command()(up.serve)
 app.add_typer(jobs.app, name="jobs")
+app.add_typer(files.app, name="files")
 app.command()(fleet.agents)
 app.command()(fleet.workers)
 app.command()(fleet.windows)
+app.command()(live.live)
 app.command()(evidence.command)
 app.command()(evidence.delivery)
 app.add_typer(tokens.app, name="token")

@@ -10,6 +10,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from farm.cli import output
+from farm.cli.show import in_words
 from farm.protocol.resources import JobDetail
 from farm.sdk import FarmClient
 
@@ -48,7 +49,9 @@ async def follow(client: FarmClient, job_id: str, seen: Seen) -> JobDetail:
 
 def describe(job: JobDetail) -> str:
     """Return one line about where a job is, safe to print."""
-    parts = [job.name, job.state.replace("_", " ")]
+    parts = [job.name, in_words(job).replace("_", " ")]
+    if job.control is not None and job.control.asked:
+        parts.append(job.control.asked)
     if job.state == "queued" and job.waiting is not None:
         parts.append(f"waits: {job.waiting.reason}")
         parts.extend(filter(None, [job.waiting.remedy]))

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from farm.cli import output
-from farm.protocol.resources import JobDetail
+from farm.protocol.resources import JobDetail, JobView
 
 
 def show_job(job: JobDetail) -> None:
@@ -11,7 +11,8 @@ def show_job(job: JobDetail) -> None:
     lines = [
         ("job", job.id),
         ("name", job.name),
-        ("state", job.state + (" (cancel requested)" if job.cancel_requested else "")),
+        ("state", in_words(job) + (" (cancel requested)" if job.cancel_requested else "")),
+        ("asked", job.control and (job.control.asked or None)),
         ("attempts", f"{job.attempts} of {job.max_attempts}"),
         ("created", _moment(job.created_at)),
         ("started", _moment(job.started_at)),
@@ -29,6 +30,16 @@ def show_job(job: JobDetail) -> None:
     _show_attempts(job)
     _show_effects(job)
     _show_notices(job)
+
+
+def in_words(job: JobView, *, short: bool = False) -> str:
+    """Say a job's state, and who has control of it: `running, paused by anna`."""
+    if job.control is None:
+        return job.state
+    words = {"taking_over": "taking over", "human": "human control"}
+    control = words.get(job.control.state, job.control.state)
+    by = f" by {job.control.by}" if job.control.by and not short else ""
+    return f"{job.state}, {control}{by}"
 
 
 def _moment(at: datetime | None) -> str | None:

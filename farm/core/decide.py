@@ -55,10 +55,27 @@ class Verdict:
         return next((r for r in _NEAREST if r in found), None)
 
     @property
+    def somebody(self) -> bool:
+        """Tell whether an agent is there that would do, once it has room."""
+        return any(reason not in _NOBODY for reason in self.clients.values())
+
+    @property
     def remedy(self) -> str:
         """One sentence on what would help."""
         return _REMEDY[self.reason]
 
+
+_NOBODY = frozenset(
+    {
+        Reason.OTHER_NAMESPACE,
+        Reason.OTHER_CLIENT_TYPE,
+        Reason.REQUIREMENTS_NOT_MET,
+        Reason.ABSENT,
+        Reason.LINKED_ELSEWHERE,
+        Reason.DRAINING,
+    }
+)
+"""Reasons for which an agent would not do, however much room it had."""
 
 _NEAREST: tuple[Reason, ...] = (
     Reason.LOST_RACE,
@@ -118,7 +135,9 @@ _REMEDY: Mapping[Reason | None, str] = {
         "Every agent that would do is linked to another coordinator: connect one to this."
     ),
     Reason.ABSENT: "Every agent that would do has gone silent: check that it runs.",
-    Reason.REQUIREMENTS_NOT_MET: "No agent has the required metadata: set AGENT_METADATA on one.",
+    Reason.REQUIREMENTS_NOT_MET: (
+        "No agent has the required metadata: set AGENT_METADATA on one; for video, give it ffmpeg."
+    ),
     Reason.OTHER_CLIENT_TYPE: "No agent is of the type asked for.",
     Reason.OTHER_NAMESPACE: "No agent serves this namespace.",
 }

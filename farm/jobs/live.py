@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from farm.core.control import AFTER, HELD
 from farm.core.model import ClientId, Token
 from farm.jobs.ports import Progress
 from farm.protocol import messages as wire
@@ -24,6 +25,8 @@ class LiveAttempt:
     client_id: ClientId
     token: Token
     steps: int
+    in_flow: bool = False
+    """It runs in a flow, and not in a tab."""
     stored: int = 0
     """The number of the last entry that is durable."""
     sent: bool = False
@@ -33,6 +36,8 @@ class LiveAttempt:
     acknowledged: bool = False
     """The agent has taken the command up."""
     progress: Progress | None = None
+    held: bool = False
+    """A person has paused it, or has taken over: the job's time stands still."""
     lost: asyncio.Future[str] = field(default_factory=_future)
     cancelled: asyncio.Future[str] = field(default_factory=_future)
     """Holds the reason, as `wire.Cancel` says it."""
@@ -56,6 +61,8 @@ class LiveAttempt:
     def follow(self, entries: Iterable[wire.Entry]) -> None:
         """Remember the step that the agent says it is on."""
         for entry in entries:
+            if isinstance(entry.event, wire.ControlMoved):
+                self.held = AFTER[entry.event.kind] in HELD
             if isinstance(entry.event, wire.StepStarted):
                 self.progress = Progress(
                     step_index=entry.event.index,

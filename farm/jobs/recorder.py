@@ -5,12 +5,13 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from farm.clock import Clock
+from farm.core.control import AFTER
 from farm.core.model import ClientId, Instant, Token
 from farm.jobs.feed import JobFeed
 from farm.jobs.live import LiveAttempts
 from farm.protocol import messages as wire
 from farm.stores.ports.ledger import Ledger
-from farm.stores.records import Effect, Evidence, Item, RecordingEnd
+from farm.stores.records import Controlled, Effect, Evidence, Item, RecordingEnd
 
 
 class Recorder:
@@ -56,14 +57,17 @@ def _evidence(entry: wire.Entry, attempt_id: str, number: int) -> Evidence:
     match event:
         case wire.Started():
             return _plain(entry, began=True)
-        case (
-            wire.StepStarted()
-            | wire.StepEnded()
-            | wire.Notice()
-            | wire.ControlMoved()
-            | wire.HumanAct()
-        ):
+        case wire.StepStarted() | wire.StepEnded() | wire.Notice() | wire.HumanAct():
             return _plain(entry)
+        case wire.ControlMoved():
+            controlled = Controlled(control=AFTER[event.kind], by=event.by, asked=event.detail)
+            return Evidence(
+                seq=entry.seq,
+                event_type=event.kind,
+                at=at,
+                data=_data(event),
+                controlled=controlled,
+            )
         case wire.EffectBegun():
             effect = Effect(
                 effect_id=event.effect_id,

@@ -10,12 +10,13 @@ from pydantic import ValidationError
 from farm.clock import Clock
 from farm.core.job_states import JobState
 from farm.core.model import Namespace
-from farm.errors import InvalidInputError, NotFoundError
+from farm.errors import ConflictError, InvalidInputError, NotFoundError
 from farm.jobs.feed import JobFeed
 from farm.jobs.files import JobSpec, browser_options, canonical_hash, match_key, parse
 from farm.jobs.files.problems import nearest
 from farm.jobs.identities import IdentityBook
 from farm.jobs.ids import JobIds
+from farm.jobs.interventions import Done, Interventions, Wanted
 from farm.jobs.ports import Dispatcher
 from farm.stores.identity_records import Mode, NewBorrowing
 from farm.stores.ports.ledger import Ledger
@@ -45,10 +46,12 @@ class JobService:
         dispatcher: Dispatcher,
         feed: JobFeed,
         clock: Clock,
+        interventions: Interventions,
     ) -> None:
         self._ledger = ledger
         self._identities = identities
         self._dispatcher = dispatcher
+        self._interventions = interventions
         self._feed = feed
         self._clock = clock
         self._ids = JobIds()
@@ -134,19 +137,63 @@ class JobService:
             return
         raise InvalidInputError("the job cannot be accepted", problems=(problem,))
 
-    async def cancel(self, namespace: Namespace, job_id: str) -> Job:
-        """Cancel a queued job at once, ask a running one to stop.
+    async def cancel(self, namespace: Namespace, job_id: str, *, by: str = "") -> Job:
+        """Cancel a queued job at once, ask a running one to stop; `by` is who wants it.
 
         Raises:
             NotFoundError: If there is no such job.
             ConflictError: If it has ended in another way.
         """
-        job = await self._ledger.request_cancel(namespace, job_id, now=self._clock())
+        job = await self._ledger.request_cancel(namespace, job_id, now=self._clock(), by=by)
         log.info("job.cancel_requested", job_id=job_id, state=job.state)
         if job.state is JobState.CANCELLING:
             self._dispatcher.cancel(job_id)
         self._feed.publish(job_id)
         return job
+
+    async def intervene(self, namespace: Namespace, job_id: str, wanted: Wanted) -> Done:
+        """Do to a job what a person wants; who wanted what, and what became of it, is recorded.
+
+        A queued job may be paused, too: it is not begun until it is resumed.
+
+        Raises:
+            NotFoundError: If there is no such job.
+            ConflictError: If the job is neither queued nor running.
+        """
+        done = await self._in_queue(namespace, job_id, wanted)
+        if done is None:
+            job = await self._ledger.job(namespace, job_id)
+            if job.state is not JobState.RUNNING:
+                raise ConflictError(f"job {job_id} is {job.state}", job_id=job_id, state=job.state)
+            done = await self._interventions.carry_out(job_id, wanted)
+        log.info("job.intervention", job_id=job_id, kind=wanted.kind, outcome=done.outcome)
+        said = {"text": wanted.text} if wanted.text else {}
+        await self._ledger.add_event(
+            job_id,
+            "intervention",
+            {
+                "id": done.intervention_id,
+                "kind": wanted.kind,
+                "by": wanted.by,
+                "outcome": done.outcome,
+                **said,
+            },
+            attempt_id=done.attempt_id,
+            now=self._clock(),
+        )
+        self._feed.publish(job_id)
+        return done
+
+    async def _in_queue(self, namespace: Namespace, job_id: str, wanted: Wanted) -> Done | None:
+        if wanted.kind not in ("pause", "resume"):
+            return None
+        job = await self._ledger.hold_queued(
+            namespace, job_id, paused=wanted.kind == "pause", by=wanted.by, now=self._clock()
+        )
+        if job is None:
+            return None
+        self._dispatcher.wake()
+        return self._interventions.done_here()
 
     async def resolve(self, namespace: Namespace, job_id: str, decision: Decision) -> Job:
         """Decide what an uncertain job is.

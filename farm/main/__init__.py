@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import json
 import os
+import secrets
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -17,6 +18,10 @@ from farm.api.agents import agent_route
 from farm.api.app import build_app
 from farm.api.auth import TokenBook
 from farm.api.deps import Deps
+from farm.api.live.acts import JobActs
+from farm.api.live.channels import AgentChannels
+from farm.api.live.places import Places
+from farm.api.live.routes import live_routes
 from farm.api.readiness import Readiness
 from farm.api.serving import ApiRunner
 from farm.api.verify import verify_route
@@ -28,11 +33,13 @@ from farm.jobs.dispatcher import GoneRule, JobDispatcher
 from farm.jobs.feed import JobFeed
 from farm.jobs.identities import IdentityBook
 from farm.jobs.ids import random_id
+from farm.jobs.interventions import Interventions
 from farm.jobs.leasing import Leases
 from farm.jobs.live import LiveAttempts
 from farm.jobs.recorder import Recorder
 from farm.jobs.service import JobService
 from farm.jobs.sharing import Sharing
+from farm.main.live import live_of
 from farm.main.stores import Stores, ledger_of, stores_of
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
@@ -210,13 +217,17 @@ async def _running(
             gone_after_s=gone_after_s,
         )
     disconnects = Disconnects(manager, clock, grace_s=settings.link.grace_s)
+    interventions = Interventions(live, app_node, random_id)
+    channels = AgentChannels(app_node.tell_here, lambda token, client: links.owns(token, client))
     links = AgentLinks(
         registry=registry,
         app_node=app_node,
         dispatcher=dispatcher,
         recorder=Recorder(ledger, live, feed, clock),
         disconnects=disconnects,
+        interventions=interventions,
         sharing=sharing,
+        channel_refused=channels.refused,
         clock=clock,
         rules=LinkRules(
             heartbeat_interval_s=settings.link.heartbeat_interval_s,
@@ -225,7 +236,7 @@ async def _running(
             coordinator=name or "farm",
         ),
     )
-    jobs = JobService(ledger, identities, dispatcher, feed, clock)
+    jobs = JobService(ledger, identities, dispatcher, feed, clock, interventions)
     verifier = Verifier(
         Farm(
             registry=registry,
@@ -237,6 +248,17 @@ async def _running(
         ),
         lambda: tokens.lend(scope="agent", namespace=VERIFY, name="farm verify"),
     )
+    places = Places(registry, ledger, clock)
+    live_view = live_of(
+        settings.live,
+        channels=channels,
+        places=places,
+        acts=JobActs(jobs, places),
+        feed=feed,
+        clock=clock,
+        key=_live_key(settings.data_dir),
+        coordinator=name,
+    )
     app = build_app(
         deps=Deps(
             ledger=ledger,
@@ -244,6 +266,7 @@ async def _running(
                 settings.data_dir / "artifacts",
                 max_bytes=settings.artifacts.max_bytes,
                 min_free_bytes=settings.artifacts.min_free_bytes,
+                min_free_inodes=settings.artifacts.min_free_inodes,
             ),
             registry=registry,
             app_node=app_node,
@@ -261,7 +284,12 @@ async def _running(
             recordings_max_bytes=settings.artifacts.recordings_max_bytes,
         ),
         allowed_hosts=(*settings.allowed_hosts, settings.host),
-        more_routes=(agent_route(links.serve), verify_route(verifier)),
+        more_routes=(
+            agent_route(links.serve),
+            verify_route(verifier),
+            *live_routes(live_view),
+        ),
+        live_links=live_view.links,
     )
     admin_token, first_start = await _admin_token(settings.data_dir, tokens)
     await _preset_agent_token(settings, tokens)
@@ -295,6 +323,7 @@ async def _running(
                 )
                 yield farm
                 await farm.revoke_minted()
+            live_view.sessions.hub.close()
             await links.close_all()
         for loop in loops:
             loop.cancel()
@@ -381,6 +410,14 @@ async def _admin_token(data_dir: Path, tokens: TokenBook) -> tuple[str, bool]:
     _, secret = await tokens.add(scope="admin", namespace=DEFAULT_NAMESPACE, name="admin")
     _write_private(path, secret + "\n")
     return secret, True
+
+
+def _live_key(data_dir: Path) -> bytes:
+    """Return what links to watch tabs are signed with; it is made at the first start."""
+    path = data_dir / "live.key"
+    if not path.exists():
+        _write_private(path, secrets.token_hex(32))
+    return path.read_text().strip().encode()
 
 
 def _keyring(settings: Settings) -> Keyring:

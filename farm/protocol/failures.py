@@ -14,6 +14,7 @@ class Reason(StrEnum):
     ARTIFACT_STORE_FULL = "artifact_store_full"
     ARTIFACT_TOO_LARGE = "artifact_too_large"
     CANCELLED = "cancelled"
+    DOWNLOAD_FAILED = "download_failed"
     DRAINED = "drained"
     EGRESS_DENIED = "egress_denied"
     HTTP_STATUS = "http_status"
@@ -23,9 +24,11 @@ class Reason(StrEnum):
     JOB_TIMEOUT = "job_timeout"
     NAVIGATION_FAILED = "navigation_failed"
     NAVIGATION_TIMEOUT = "navigation_timeout"
+    NEEDS_BROWSER = "needs_browser"
     PAUSED_TOO_LONG = "paused_too_long"
     PAGE_CRASHED = "page_crashed"
     PAGE_CLOSED = "page_closed"
+    PAGE_FLOODED = "page_flooded"
     PROXY_AUTH_REFUSED = "proxy_auth_refused"
     PROXY_UNREACHABLE = "proxy_unreachable"
     REQUIRED_MISSING = "required_missing"
@@ -47,6 +50,7 @@ PERMANENT = frozenset(
         Reason.EGRESS_DENIED,
         Reason.IDENTITY_TOO_LARGE,
         Reason.JOB_TIMEOUT,
+        Reason.NEEDS_BROWSER,
         Reason.PAUSED_TOO_LONG,
         Reason.PROXY_AUTH_REFUSED,
         Reason.SCRIPT_ERROR,

@@ -19,8 +19,8 @@ Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Delta = Annotated[float, Field(ge=-10_000, le=10_000, allow_inf_nan=False)]
 Modifiers = Annotated[int, Field(ge=0, le=15)]
 """Of 1 for Alt, 2 for Control, 4 for Meta and 8 for Shift."""
-Phase = Literal["automation", "paused", "human"]
-"""Who acts on a tab: a job, nobody, or a person."""
+Phase = Literal["automation", "pausing", "paused", "taking_over", "human"]
+"""Who acts on a tab: a job (also while its step in progress is waited for), nobody, or a person."""
 Mode = Literal["view", "control"]
 """What a viewer may do."""
 
@@ -113,7 +113,7 @@ class Input(Said):
 
     op: Literal["input"] = "input"
     act: Act
-    viewer: str = Field(default="", max_length=64)
+    by: str = Field(default="", max_length=200)
     """Who; filled in by the farm."""
 
 
@@ -129,6 +129,8 @@ class Want(Said):
     """At most as large as this, in the proportions of the page."""
     fps: float = Field(default=10.0, gt=0, le=60)
     """At most so many a second; fewer where nothing changes or nobody keeps up."""
+    overlay: bool = True
+    """With what a headed tab shows people; else it is taken out of the page meanwhile."""
 
 
 class Took(Said):
@@ -139,12 +141,20 @@ class Took(Said):
 
 
 class LetGo(Said):
-    """Whoever held buttons or keys down has gone: release them."""
+    """Whoever may hold buttons or keys down is no longer in control: release them."""
 
     op: Literal["let_go"] = "let_go"
 
 
-ToTab = Annotated[Want | Took | Input | LetGo, Field(discriminator="op")]
+class Leave(Said):
+    """Whoever is in control has not come back: nobody is, and the job stays paused."""
+
+    op: Literal["leave"] = "leave"
+    by: str = Field(max_length=200)
+    """Who it was; where it is somebody else now, nothing happens."""
+
+
+ToTab = Annotated[Want | Took | Input | LetGo | Leave, Field(discriminator="op")]
 to_tab: TypeAdapter[ToTab] = TypeAdapter(ToTab)
 
 
@@ -167,6 +177,10 @@ class Control(Said):
 
     op: Literal["control"] = "control"
     phase: Phase
+    by: str = Field(default="", max_length=200)
+    """Who has control, or has paused."""
+    asked: str = Field(default="", max_length=2000)
+    """What a step of the job asks a person to do."""
 
 
 class Refused(Said):
@@ -184,6 +198,7 @@ class Closed(Said):
     reason: Literal[
         "tab_closed",
         "tab_crashed",
+        "task_over",
         "browser_lost",
         "agent_absent",
         "not_understood",
@@ -213,6 +228,8 @@ class Look(Said):
     height: int = Field(default=1280, ge=1, le=16_384)
     fps: float = Field(default=10.0, ge=0, le=60)
     """0 is none for now: the viewer can't be seen itself."""
+    overlay: bool = True
+    """As for `want`; it is taken out while nobody who looks wants it."""
 
 
 class Shown(Said):
@@ -246,8 +263,14 @@ class Scene(Said):
     """What others call this viewer."""
     phase: Phase | None = None
     """None as long as the agent has not said."""
-    in_control: str | None = None
-    """The viewer whose mouse and keyboard the page obeys."""
+    by: str = ""
+    """Who has control, or has paused; a viewer's mouse and keyboard are obeyed if it is `you`."""
+    asked: str = ""
+    """What a step of the job asks a person to do."""
+    job_id: str | None = None
+    job: str | None = None
+    label: str = ""
+    """What people call the tab."""
     viewers: tuple[str, ...] = ()
     expires_in_s: float | None = None
     """When the link that was used opens nothing any more."""
@@ -255,3 +278,24 @@ class Scene(Said):
 
 ToViewer = Annotated[Frame | Scene | Refused | Closed, Field(discriminator="op")]
 to_viewer: TypeAdapter[ToViewer] = TypeAdapter(ToViewer)
+
+
+class Tab(Said):
+    """One tab on the wall."""
+
+    context: str
+    label: str
+    client_id: str
+    job_id: str | None = None
+    job: str | None = None
+
+
+class Tabs(Said):
+    """Every tab that can be watched now; sent first, and whenever they are others."""
+
+    op: Literal["tabs"] = "tabs"
+    tabs: tuple[Tab, ...]
+
+
+ToWall = Annotated[Tabs | Closed, Field(discriminator="op")]
+to_wall: TypeAdapter[ToWall] = TypeAdapter(ToWall)

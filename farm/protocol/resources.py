@@ -51,6 +51,17 @@ class ProgressView(Resource):
     """How many steps the job has."""
 
 
+class ControlView(Resource):
+    """Who has control of a job, where automation has not, or is about to have it no more."""
+
+    state: Literal["pausing", "paused", "taking_over", "human"]
+    """`pausing` and `taking_over` become `paused` and `human` when the step in progress is over."""
+    by: str = ""
+    """Who has it, or has paused; empty where a step of the job has asked for a person."""
+    asked: str = ""
+    """What a step of the job asks a person to do."""
+
+
 class StepTiming(Resource):
     """One step of an attempt."""
 
@@ -139,6 +150,8 @@ class JobView(Resource):
     """Attempts that count against `max_attempts`."""
     max_attempts: int
     cancel_requested: bool = False
+    control: ControlView | None = None
+    """None while automation has control."""
     idempotency_key: str | None = None
     failure: Failure | None = None
     created_at: AwareDatetime
@@ -175,6 +188,30 @@ class JobList(Resource):
     items: tuple[JobView, ...]
     next_cursor: str | None = None
     """Give it as `cursor` to get the next page; None on the last one."""
+
+
+class InterventionBody(Strict):
+    """Who intervenes; the body may be left out."""
+
+    by: str | None = Field(default=None, min_length=1, max_length=100)
+    """A name for people; by default that of the token."""
+
+
+class MessageBody(InterventionBody):
+    """What people at the browser are to read."""
+
+    text: str = Field(min_length=1, max_length=500)
+
+
+class InterventionView(Resource):
+    """What became of an intervention that was applied."""
+
+    id: str
+    kind: Literal["pause", "resume", "message", "takeover", "hand_back"]
+    by: str
+    outcome: Literal["applied"] = "applied"
+    job: JobView
+    """As it is now; a pause or a take-over takes effect when the step in progress is over."""
 
 
 class ResolveBody(Strict):
@@ -223,6 +260,17 @@ class ArtifactStored(Resource):
 
     name: str
     """As kept; differs from the one asked for where that was unsafe or taken."""
+
+
+class FileStored(Resource):
+    """A file that jobs may give to pages."""
+
+    reference: str
+    """What the step `upload` names it by: `file_…/name`."""
+    name: str
+    """As kept; differs from the one asked for where that was unsafe."""
+    size: int
+    sha256: str
 
 
 class CapacityView(Resource):
@@ -287,9 +335,34 @@ class WorkerView(Resource):
     """`worker`, or `user` for what a person has opened outside all workers' windows."""
     state: str
     clean: bool
+    live: str | None = None
+    """What it is watched as, at `/v1/live/{live}`, while it is lent."""
     opener: str | None = None
     """The context whose task has opened it, and with which it goes."""
     assignment: AssignmentView | None = None
+
+
+class LiveLinkCreate(Strict):
+    """What is to be watched, and how."""
+
+    context: str | None = Field(default=None, max_length=512)
+    """The `live` of a worker; None is the wall of all."""
+    mode: Literal["view", "control"] = "view"
+    name: str = Field(default="viewer", pattern=r"^[\w .-]{1,40}$")
+    """What others call whoever comes by this link; it is completed, so that no two have one."""
+    lasts_s: float | None = Field(default=None, ge=1, allow_inf_nan=False)
+    """None is as the farm is set."""
+
+
+class LiveLinkCreated(Resource):
+    """A link, which is shown this once."""
+
+    path: str
+    """To be opened with a browser at the farm's address; secret until `expires_at`."""
+    context: str | None
+    mode: str
+    name: str
+    expires_at: AwareDatetime
 
 
 class WorkerList(Resource):

@@ -260,6 +260,52 @@ class Eval(StepBase):
     var: str | None = Field(default=None, pattern=r"^[A-Za-z_]\w{0,63}$")
 
 
+class Download(StepBase):
+    """Keep a file that the page hands out, as an artifact.
+
+    A click or a URL brings it; with neither, one that begins by itself is waited for.
+    """
+
+    shorthand = "selector"
+    acts = True
+    type: Literal["download"] = "download"
+    selector: str | None = Field(default=None, min_length=1)
+    """What to click."""
+    first: bool = False
+    nth: int | None = Field(default=None, ge=0)
+    url: str | None = Field(default=None, min_length=1)
+    """What to open instead."""
+    name: ArtifactName | None = None
+    """Else the one the page suggests, made safe."""
+    max_bytes: int = Field(default=100 * 1024 * 1024, ge=1, le=1 << 40)
+    """A larger file is broken off."""
+
+    @model_validator(mode="after")
+    def _one_cause(self) -> Download:
+        if self.selector is not None and self.url is not None:
+            raise ValueError("say selector or url, not both")
+        return self
+
+
+FileReference = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,64}/[^/\\\x00-\x1f]{1,120}$")]
+"""`file_…/name` for a file handed to the farm, `job_…/name` for the artifact of a job."""
+
+
+class Upload(Targeted):
+    """Put files from the farm's store into a field of the page."""
+
+    acts = True
+    type: Literal["upload"] = "upload"
+    files: tuple[FileReference, ...] = Field(min_length=1, max_length=100)
+    max_bytes: int = Field(default=1 << 30, ge=1, le=1 << 40)
+    """A larger file is not fetched."""
+
+    @field_validator("files", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
+
+
 class Assert(StepBase):
     """Fail with `assertion_failed` unless everything said holds (waits up to the timeout)."""
 
@@ -281,6 +327,61 @@ class Assert(StepBase):
         if all(x is None for x in (self.selector, self.text, self.url, self.var)):
             raise ValueError("say at least one of selector, text, url and var")
         return self
+
+
+Method = Literal["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Requests by these change nothing where they go to."""
+
+
+class Http(StepBase):
+    """Ask a server, beside the page: flows only. Shares the flow's cookies; the page stays.
+
+    The answer is `{status, url, headers, body}`, where the body of JSON is its value.
+    """
+
+    shorthand = "url"
+    type: Literal["http"] = "http"
+    url: str = Field(min_length=1)
+    method: Method = "GET"
+    headers: dict[str, str] = Field(default={})
+    body: str | None = None
+    json_body: Any = Field(default=None, alias="json")
+    """A value to be sent as JSON, in the place of `body`."""
+    expect_status: tuple[int, ...] | None = None
+    """Fail with `http_status` unless the answer has one of these; else from 400 on."""
+    var: str | None = Field(default=None, pattern=r"^[A-Za-z_]\w{0,63}$")
+
+    @field_validator("expect_status", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: object) -> object:
+        return (value,) if isinstance(value, int) else value
+
+    @field_validator("method", mode="before")
+    @classmethod
+    def _in_capitals(cls, value: object) -> object:
+        return value.upper() if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _one_body(self) -> Http:
+        if self.body is not None and self.json_body is not None:
+            raise ValueError("body and json exclude each other")
+        return self
+
+
+class Activity(StepBase):
+    """Run a coroutine that is installed beside the agent: flows only. With `var`, keep its value.
+
+    What it does outside is not known, so it acts unless the step says `effect: none`.
+    """
+
+    shorthand = "name"
+    acts = True
+    type: Literal["activity"] = "activity"
+    name: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")
+    """The name of its entry point."""
+    args: dict[str, Any] = Field(default={})
+    var: str | None = Field(default=None, pattern=r"^[A-Za-z_]\w{0,63}$")
 
 
 class Set(StepBase):
@@ -312,6 +413,10 @@ Step = Annotated[
     | Pdf
     | Html
     | Eval
+    | Download
+    | Upload
+    | Http
+    | Activity
     | Assert
     | Set,
     Field(discriminator="type"),
@@ -338,6 +443,10 @@ VERBS: dict[str, type[StepBase]] = {
     "pdf": Pdf,
     "html": Html,
     "eval": Eval,
+    "download": Download,
+    "upload": Upload,
+    "http": Http,
+    "activity": Activity,
     "assert": Assert,
     "set": Set,
 }
@@ -351,6 +460,10 @@ def acts(step: StepBase) -> bool:
             return submit
         case Type(text=text):
             return "\n" in text
+        case Download(selector=selector):
+            return selector is not None
+        case Http(method=method):
+            return method not in SAFE_METHODS
         case _:
             return type(step).acts
 

@@ -15,10 +15,13 @@ from farm.protocol.resources import (
     ArtifactList,
     ArtifactView,
     EventView,
+    FileStored,
+    InterventionView,
     JobAccepted,
     JobDetail,
     JobList,
     JobView,
+    LiveLinkCreated,
     PointView,
     ReadyView,
     Scope,
@@ -56,6 +59,11 @@ class FarmClient:
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+    @property
+    def url(self) -> str:
+        """The farm's address."""
+        return self._farm.url
 
     async def close(self) -> None:
         """Close the connections; the client may be used again afterwards."""
@@ -181,9 +189,46 @@ class FarmClient:
             async for chunk in chunks(response):
                 yield chunk
 
-    async def cancel(self, id: str) -> JobView:
+    async def put_file(self, name: str, content: bytes | AsyncIterator[bytes]) -> FileStored:
+        """Hand in a file that the step `upload` may name by the reference returned."""
+        return await self._farm.call(FileStored, "POST", _path("files", name), data=content)
+
+    async def cancel(self, id: str, *, by: str | None = None) -> JobView:
         """Ask for a job to be stopped; one that runs is `cancelling` until it has."""
-        return await self._farm.call(JobView, "POST", _path("jobs", id, "cancel"))
+        said = {} if by is None else {"by": by}
+        path = _path("jobs", id, "cancel")
+        return await self._farm.call(JobView, "POST", path, data=json.dumps(said).encode())
+
+    async def pause(self, id: str, *, by: str | None = None) -> InterventionView:
+        """Let a job wait before its next step, or in the queue; see `_intervene`."""
+        return await self._intervene(id, "pause", by)
+
+    async def resume(self, id: str, *, by: str | None = None) -> InterventionView:
+        """Let a paused job go on."""
+        return await self._intervene(id, "resume", by)
+
+    async def take_over(self, id: str, *, by: str | None = None) -> InterventionView:
+        """Let a person work in the job's tab, once its step in progress is over."""
+        return await self._intervene(id, "take-over", by)
+
+    async def hand_back(self, id: str, *, by: str | None = None) -> InterventionView:
+        """Let the job go on where a person has left its tab."""
+        return await self._intervene(id, "hand-back", by)
+
+    async def message(self, id: str, text: str, *, by: str | None = None) -> InterventionView:
+        """Show a text to the people at the job's browser."""
+        return await self._intervene(id, "message", by, text=text)
+
+    async def _intervene(self, id: str, what: str, by: str | None, **more: str) -> InterventionView:
+        """Do something to a job; what is not applied is `FarmApiError` with status 409.
+
+        `outcome` of its problem then says why: `stale_target` where no attempt of the job is
+        running within reach, `capability_not_supported` where its agent can't do that, and
+        `out_of_place` where it does not follow from who has control.
+        """
+        said = more if by is None else {**more, "by": by}
+        body = json.dumps(said).encode()
+        return await self._farm.call(InterventionView, "POST", _path("jobs", id, what), data=body)
 
     async def resolve(self, id: str, as_: Literal["succeeded", "failed", "retry"]) -> JobView:
         """Decide what an uncertain job is."""
@@ -201,6 +246,22 @@ class FarmClient:
     async def windows(self) -> tuple[WindowView, ...]:
         """Return the browser windows."""
         return (await self._farm.call(WindowList, "GET", "/v1/windows")).items
+
+    async def live_link(
+        self,
+        context: str | None = None,
+        *,
+        mode: Literal["view", "control"] = "view",
+        name: str = "viewer",
+        lasts_s: float | None = None,
+    ) -> LiveLinkCreated:
+        """Make a link by which a browser watches a tab (the `live` of a worker), or all tabs.
+
+        Its `path` belongs behind the farm's address, and is secret while it opens anything.
+        """
+        wanted = {"context": context, "mode": mode, "name": name, "lasts_s": lasts_s}
+        body = json.dumps(wanted).encode()
+        return await self._farm.call(LiveLinkCreated, "POST", "/v1/live-links", data=body)
 
     async def command(self, command_id: str) -> EvidenceView:
         """Return what is known of one command that was sent to an agent."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from farm.core.control import Control
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
 from farm.stores.identity_records import NewBorrowing
@@ -45,6 +46,11 @@ class Job:
     free_losses: int
     """Attempts lost before they began, which do not count (P13)."""
     cancel_requested: bool
+    control: Control
+    control_by: str
+    """Who has it, or has paused; empty where nobody has, or a step of the job has asked."""
+    asked: str
+    """What a step of the job asks a person to do; empty while none does."""
     failure: Mapping[str, Any] | None
     created_at: Instant
     not_before: Instant
@@ -189,6 +195,15 @@ class TokenRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Controlled:
+    """Who has control of a job from here on; see `Job`."""
+
+    control: Control
+    by: str = ""
+    asked: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """What one entry of an attempt adds to the ledger; several may be set."""
 
@@ -201,6 +216,7 @@ class Evidence:
     effect_done: str | None = None
     """The effect_id that has finished."""
     items: tuple[Item, ...] = ()
+    controlled: Controlled | None = None
     recording_end: RecordingEnd | None = None
 
 
@@ -229,5 +245,8 @@ class Finish:
     """With job_state QUEUED: when the next attempt may start."""
     events: tuple[tuple[str, Mapping[str, Any]], ...]
     """(type, data) of the job events to add, in order."""
+    falls_back_to: str | None = None
+    """The match key under which the job waits for a worker of another kind: then neither an attempt
+    nor a loss is counted, and the attempt's items and files are dropped."""
     records: bool = False
     """The attempt was to hand in recordings: those that have not come have failed."""

@@ -1,7 +1,10 @@
 """A machine, what it has been told and what it has said; checks that its reports are consistent."""
 
+from contextlib import AbstractAsyncContextManager
+
 from agent.machine import Event, Instruction, Machine, Profile
 from agent.machine import events as ev
+from agent.ports import Channel, ChannelClosed
 from farm.protocol import messages as wire
 from farm.protocol.plan import Plan
 
@@ -32,6 +35,13 @@ def note(text: str = "n") -> wire.Notice:
     return wire.Notice(code="c", detail=text)
 
 
+class NoChannels:
+    """Dials nothing."""
+
+    def dial(self, channel_id: str) -> AbstractAsyncContextManager[Channel]:
+        raise ChannelClosed("no channels here")
+
+
 class Scene:
     """Drives a machine; `said` is what it sent since it was last asked."""
 
@@ -42,12 +52,13 @@ class Scene:
         look_s: float | None = None,
         prepared: int = 0,
         capacity: wire.Capacity = CAPACITY,
+        hello: wire.Hello = HELLO,
     ) -> None:
         self._epochs = 0
         self._capacity = capacity
         self.machine = Machine(
             Profile(
-                hello=HELLO,
+                hello=hello,
                 identity_idle_s=identity_idle_s,
                 look_s=look_s,
                 prepared_windows=prepared,

@@ -5,14 +5,14 @@ import pytest
 from agent.machine.control import CONTROL, HELD, Holder, Move, OutOfPlaceError, move
 
 A, PG, P, T, H = Holder
-PAUSE, RESUME, TAKE, BACK, REACH, ASK, GIVE_UP = Move
+PAUSE, RESUME, TAKE, BACK, REACH, ASK, LEAVE, GIVE_UP = Move
 
 EXPECTED: dict[Holder, dict[Move, Holder]] = {
     A: {PAUSE: PG, RESUME: A, TAKE: T, REACH: A, ASK: H},
     PG: {PAUSE: PG, RESUME: A, TAKE: T, REACH: P, ASK: H},
     P: {PAUSE: P, RESUME: A, TAKE: H},
-    T: {TAKE: T, BACK: A, REACH: H, ASK: H},
-    H: {TAKE: H, BACK: A, GIVE_UP: A},
+    T: {TAKE: T, BACK: A, LEAVE: PG, REACH: H, ASK: H},
+    H: {TAKE: H, BACK: A, LEAVE: P, GIVE_UP: A},
 }
 
 

@@ -14,16 +14,24 @@ from farm.api.agents import agent_route
 from farm.api.app import build_app
 from farm.api.auth import TokenBook
 from farm.api.deps import Deps
+from farm.api.live.channels import AgentChannels
+from farm.api.live.places import Place, Places
+from farm.api.live.routes import Live, live_routes
 from farm.api.readiness import Readiness
 from farm.api.request_state import Principal
 from farm.api.serving import ApiRunner
 from farm.clock import system_clock
+from farm.config import LiveSettings
 from farm.core.commands import Retention
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
 from farm.jobs.feed import JobFeed
+from farm.jobs.ids import random_id
+from farm.jobs.interventions import Interventions
+from farm.jobs.live import LiveAttempts
 from farm.jobs.ports import Progress, Waiting
 from farm.jobs.service import JobService
+from farm.main.live import live_of
 from farm.manager.delivery import AppNode
 from farm.manager.misses import Misses
 from farm.stores.artifacts import DirectoryArtifacts
@@ -36,6 +44,7 @@ DEFAULT = Namespace("default")
 AGENT = ClientId("agent-1")
 JOB: Mapping[str, Any] = {"name": "a job", "steps": [{"goto": "https://example.com/"}]}
 MAX_ARTIFACT = 256 * 1024
+LIVE = LiveSettings(grace_s=0.3, max_viewers_per_tab=5)
 
 
 @dataclass
@@ -81,6 +90,8 @@ class Stack:
     misses: Misses
     node: AppNode
     log: MemoryCommandLog
+    live: Live
+    acts: "StandInActs"
 
     def as_admin(self, **headers: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.admin}", **headers}
@@ -188,6 +199,18 @@ class Probe:
         return self.reason
 
 
+@dataclass
+class StandInActs:
+    """Remembers what viewers wanted, and does nothing."""
+
+    wanted: list[tuple[str, str]] = field(default_factory=list)
+    refuse_with: str | None = None
+
+    async def __call__(self, place: Place, action: str, by: str) -> str | None:
+        self.wanted.append((action, by))
+        return self.refuse_with
+
+
 async def _serve_agent(request: web.Request, bearer: Principal) -> web.StreamResponse:
     socket = web.WebSocketResponse()
     await socket.prepare(request)
@@ -198,7 +221,12 @@ async def _serve_agent(request: web.Request, bearer: Principal) -> web.StreamRes
 
 @asynccontextmanager
 async def running(
-    directory: Path, *, min_free_bytes: int = 0, recordings_max_bytes: int = 2**40
+    directory: Path,
+    *,
+    min_free_bytes: int = 0,
+    live_settings: LiveSettings = LIVE,
+    coordinator: str | None = None,
+    recordings_max_bytes: int = 2**40,
 ) -> AsyncIterator[Stack]:
     """Serve the API on a free loopback port."""
     database = SqliteDatabase(directory / "farm.db")
@@ -215,8 +243,22 @@ async def running(
         _, admin = await tokens.add(scope="admin", namespace=DEFAULT, name="admin")
         record, agent = await tokens.add(scope="agent", namespace=DEFAULT, name="agent")
         owners[AGENT] = record.token_id
+        interventions = Interventions(LiveAttempts(), node, random_id)
         identities = identity_book(database, system_clock)
-        jobs = JobService(ledger, identities, dispatcher, feed, system_clock)
+        jobs = JobService(ledger, identities, dispatcher, feed, system_clock, interventions)
+        acts = StandInActs()
+        live = live_of(
+            live_settings,
+            channels=AgentChannels(
+                node.tell_here, lambda token_id, client_id: owners.get(client_id) == token_id
+            ),
+            places=Places(registry, ledger, system_clock),
+            acts=acts,
+            feed=feed,
+            clock=system_clock,
+            key=b"a key of the tests",
+            coordinator=coordinator,
+        )
         app = build_app(
             deps=Deps(
                 ledger=ledger,
@@ -239,7 +281,8 @@ async def running(
                 recordings_max_bytes=recordings_max_bytes,
             ),
             allowed_hosts=("farm.example",),
-            more_routes=(agent_route(_serve_agent),),
+            more_routes=(agent_route(_serve_agent), *live_routes(live)),
+            live_links=live.links,
         )
         runner = ApiRunner(app, shutdown_timeout=5)
         await runner.setup()
@@ -264,6 +307,8 @@ async def running(
                     misses=misses,
                     node=node,
                     log=log,
+                    live=live,
+                    acts=acts,
                 )
         finally:
             await runner.cleanup()

@@ -60,9 +60,11 @@ async def serving(
             app_node=farm.node,
             dispatcher=farm.dispatcher,
             recorder=farm.recorder,
+            interventions=farm.interventions,
             disconnects=Disconnects(farm.manager, farm.clock, grace_s=grace_s),
             sharing=None if name is None else farm.sharing,
             clock=farm.clock,
+            channel_refused=lambda *_: None,
             rules=LinkRules(
                 heartbeat_interval_s=2.5,
                 window_s=WINDOW_S,

@@ -149,6 +149,29 @@ async def test_a_queued_job_is_cancelled(stack: Stack) -> None:
     assert result.stdout.strip() == f"{job_id} cancelled"
 
 
+async def test_a_job_is_paused_and_resumed_and_who_did_it_is_shown(stack: Stack) -> None:
+    job_id = await stack.submit()
+    result = await farm(stack, "jobs", "pause", job_id, "--by", "anna")
+    assert result.stdout.strip() == f"{job_id} queued, paused by anna"
+    listed = await farm(stack, "jobs", "list")
+    assert "queued, paused" in listed.stdout
+    shown = await farm(stack, "jobs", "show", job_id)
+    assert "queued, paused by anna" in shown.stdout
+    result = await farm(stack, "jobs", "resume", job_id)
+    assert result.stdout.strip() == f"{job_id} queued"
+
+
+async def test_what_can_not_be_done_to_a_job_is_said(stack: Stack) -> None:
+    job_id = await stack.submit()
+    await stack.start(job_id)
+    for what in ("pause", "resume", "take-over", "hand-back"):
+        result = await farm(stack, "jobs", what, job_id)
+        assert result.exit_code == ExitCode.FAILED
+        assert "stale target: no attempt of the job is running" in result.stderr
+    result = await farm(stack, "jobs", "message", job_id, "hello")
+    assert result.exit_code == ExitCode.FAILED
+
+
 async def test_an_uncertain_job_is_resolved_and_a_certain_one_is_not(stack: Stack) -> None:
     job_id = await stack.submit()
     attempt = await stack.start(job_id)

@@ -6,6 +6,7 @@ from aiohttp import web
 from farm.api.agents import agent_route
 from farm.api.app import API
 from farm.api.errors import STATUS
+from farm.api.live.routes import live_routes
 from farm.api.request_state import Principal
 from farm.api.verify import verify_route
 from farm.protocol.problems import TYPE_PREFIX
@@ -17,7 +18,12 @@ async def _nothing(request: web.Request, _: Principal) -> web.StreamResponse:
     raise AssertionError("only the route's description is looked at")
 
 
-ROUTES = (*API, agent_route(_nothing), verify_route(None))  # type: ignore[arg-type]  # as `_nothing`
+ROUTES = (
+    *API,
+    agent_route(_nothing),
+    verify_route(None),  # type: ignore[arg-type]  # as `_nothing`
+    *live_routes(None),  # type: ignore[arg-type]  # as `_nothing`
+)
 
 
 def test_the_page_names_every_route_and_no_other() -> None:

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
+from playwright.sync_api import Browser, BrowserType, Playwright, sync_playwright
 
 from farm.sdk import FarmClient
 from tests.e2e.processes import ROOT, family
@@ -134,3 +136,41 @@ def _ready(url: str) -> bool:
 
 def _tail(log: Path) -> str:
     return "\n".join(log.read_text(errors="replace").splitlines()[-40:])
+
+
+# pytest-playwright keeps these for the whole session, and with them an event loop that counts as
+# running in this thread, so that no asynchronous test could follow. Here they end with the module.
+
+
+@pytest.fixture(scope="module")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def browser_type_launch_args(chromium_executable: str) -> dict[str, Any]:
+    return {"executable_path": chromium_executable}
+
+
+@pytest.fixture(scope="module")
+def browser_type(playwright: Playwright) -> BrowserType:
+    return playwright.chromium
+
+
+@pytest.fixture(scope="module")
+def launch_browser(
+    browser_type: BrowserType, browser_type_launch_args: dict[str, Any]
+) -> Callable[[], Browser]:
+    return lambda: browser_type.launch(**browser_type_launch_args)
+
+
+@pytest.fixture(scope="module")
+def browser(launch_browser: Callable[[], Browser]) -> Iterator[Browser]:
+    with launch_browser() as launched:
+        yield launched
+
+
+@pytest.fixture(scope="module")
+def browser_context_args() -> dict[str, Any]:
+    return {}

@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserType, Page, Playwright, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from farm.cli.exits import ExitCode
 from tests.e2e.conftest import RunningFarm, until
@@ -64,44 +64,6 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(10)
-
-
-# pytest-playwright keeps these for the whole session, and with them an event loop that counts as
-# running in this thread, so that no asynchronous test could follow. Here they end with the module.
-
-
-@pytest.fixture(scope="module")
-def playwright() -> Iterator[Playwright]:
-    with sync_playwright() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def browser_type_launch_args(chromium_executable: str) -> dict[str, Any]:
-    return {"executable_path": chromium_executable}
-
-
-@pytest.fixture(scope="module")
-def browser_type(playwright: Playwright) -> BrowserType:
-    return playwright.chromium
-
-
-@pytest.fixture(scope="module")
-def launch_browser(
-    browser_type: BrowserType, browser_type_launch_args: dict[str, Any]
-) -> Callable[[], Browser]:
-    return lambda: browser_type.launch(**browser_type_launch_args)
-
-
-@pytest.fixture(scope="module")
-def browser(launch_browser: Callable[[], Browser]) -> Iterator[Browser]:
-    with launch_browser() as launched:
-        yield launched
-
-
-@pytest.fixture(scope="module")
-def browser_context_args() -> dict[str, Any]:
-    return {}
 
 
 def order(cli: Cli, shop: str, customer: str) -> dict[str, Any]:

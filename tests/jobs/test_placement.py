@@ -1,14 +1,14 @@
 """What a job asks of the pool."""
 
 from farm.core.model import Namespace
-from farm.jobs.files import parse
+from farm.jobs.files import Place, parse
 from farm.jobs.placement import request_for
 
 
 def profile(context: str, namespace: str = "a", more: str = "") -> tuple[str, bool]:
     text = f"name: a\nsteps: [back]\nbrowser: {{context: {context}{more}}}\n"
     spec = parse(text.encode(), content_type=None, params={})
-    request = request_for("j", Namespace(namespace), spec)
+    request = request_for("j", Namespace(namespace), spec, Place.TAB)
     assert (request.identity is None) == (context != "reuse")
     return request.profile, request.resets
 

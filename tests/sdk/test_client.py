@@ -89,6 +89,20 @@ async def test_cancelling_and_deciding(stack: Stack, farm: FarmClient) -> None:
     assert (await farm.resolve(job_id, "failed")).state == "failed"
 
 
+async def test_a_person_pauses_a_job_and_lets_it_go_on(stack: Stack, farm: FarmClient) -> None:
+    job_id = await stack.submit()
+    paused = await farm.pause(job_id, by="anna")
+    assert paused.job.control is not None
+    assert (paused.job.control.state, paused.job.control.by) == ("paused", "anna")
+    assert (await farm.resume(job_id)).job.control is None
+    for call in (farm.take_over, farm.hand_back):
+        with pytest.raises(FarmApiError, match="queued"):
+            await call(job_id)
+    await stack.start(job_id)
+    with pytest.raises(FarmApiError, match="stale target"):
+        await farm.message(job_id, "hello")
+
+
 async def test_what_there_is_can_be_asked(stack: Stack, farm: FarmClient) -> None:
     assert await farm.agents() == ()
     assert await farm.workers() == ()
@@ -190,3 +204,12 @@ async def test_a_farm_that_stays_away_ends_the_watching(tmp_path: Path) -> None:
         with pytest.raises(FarmUnreachableError):
             await anext(watching)
     await farm.close()
+
+
+async def test_a_link_to_watch_every_tab_is_made(farm: FarmClient) -> None:
+    made = await farm.live_link(lasts_s=60, name="anna")
+    assert made.path.startswith("/v1/live?link=lv1.")
+    assert (made.context, made.mode) == (None, "view")
+    assert made.name.startswith("anna-")
+    with pytest.raises(FarmApiError, match="404"):
+        await farm.live_link("T1@1@nobody", mode="control")

@@ -25,6 +25,7 @@ from farm.jobs.attempts import AttemptRules, AttemptRunner
 from farm.jobs.dispatcher import GoneRule, JobDispatcher
 from farm.jobs.feed import JobFeed
 from farm.jobs.ids import random_id
+from farm.jobs.interventions import Interventions
 from farm.jobs.leasing import Leases
 from farm.jobs.live import LiveAttempts
 from farm.jobs.recorder import Recorder
@@ -172,14 +173,17 @@ async def serving(
             clock=clock,
             gone=GoneRule(after_s=WINDOW_S * 3),
         )
-        jobs = JobService(ledger, identities, dispatcher, feed, clock)
+        interventions = Interventions(live, node, random_id)
+        jobs = JobService(ledger, identities, dispatcher, feed, clock, interventions)
         links = AgentLinks(
             registry=registry,
             app_node=node,
             dispatcher=dispatcher,
             recorder=Recorder(ledger, live, feed, clock),
+            interventions=interventions,
             disconnects=Disconnects(manager, clock, grace_s=None),
             clock=clock,
+            channel_refused=lambda *_: None,
             rules=LinkRules(heartbeat_interval_s=0.1, window_s=WINDOW_S, max_frame_bytes=1 << 20),
         )
         farm = Farm(

@@ -48,8 +48,10 @@ class Requires(Strict):
 
 
 class Browser(BrowserOptions):
-    """The window the job runs in."""
+    """The window the job runs in. A word in its place is `use`."""
 
+    use: Literal["required", "none", "auto"] = "required"
+    """`required`: a tab. `none`: a flow. `auto`: a flow, and a tab where that won't do."""
     context: Literal["fresh", "reset", "reuse"] = "fresh"
     """`fresh`: a new window. `reset`: one that a job of this namespace with equal options may have
     had, cleaned in place. `reuse`: one kept as it is between jobs that ask for equal options."""

@@ -57,6 +57,14 @@ _ADVANCE_JOB = (
     .values(last_event=bindparam("last_event"), item_count=bindparam("item_count"))
 )
 
+_CONTROL = (
+    update(_jobs)
+    .where(_jobs.c.number == bindparam("b_number"))
+    .values(
+        control=bindparam("control"), control_by=bindparam("control_by"), asked=bindparam("asked")
+    )
+)
+
 _EFFECTS = (
     select(*_effects.c, _attempts.c.attempt_id)
     .join_from(_effects, _attempts)
@@ -113,7 +121,15 @@ def record(
     connection.execute(
         _ADVANCE_JOB, {"b_number": attempt.job, "last_event": last_event, "item_count": most}
     )
+    _store_control(connection, attempt.job, new)
     return last
+
+
+def _store_control(connection: Connection, job: int, new: Sequence[Evidence]) -> None:
+    told = [entry.controlled for entry in new if entry.controlled is not None]
+    if told:
+        now = {"control": told[-1].control.value, "control_by": told[-1].by}
+        connection.execute(_CONTROL, {"b_number": job, "asked": told[-1].asked, **now})
 
 
 def _following(last: int, evidence: Sequence[Evidence]) -> Iterable[Evidence]:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from farm.core.control import Control
 from farm.core.job_states import TERMINAL, IllegalTransitionError, JobEvent, JobState, step
 from farm.core.model import Instant, Namespace
 from farm.errors import ConflictError, NotFoundError
 from farm.stores.identity_records import NewBorrowing
 from farm.stores.ledger import history, schema
 from farm.stores.ledger.rows import AnyRow, to_job, to_json
-from farm.stores.records import Due, Job, NewJob
+from farm.stores.records import Controlled, Due, Job, NewJob
 
 _jobs = schema.jobs
 
@@ -35,12 +36,16 @@ _MOVE = (
         not_before=bindparam("not_before"),
         finished_at=bindparam("finished_at"),
         failure=bindparam("failure"),
+        control=bindparam("control"),
+        control_by=bindparam("control_by"),
         last_event=_jobs.c.last_event + 1,
     )
     .returning(*_jobs.c)
 )
 _NEXT_START = select(func.min(_jobs.c.not_before)).where(
-    _jobs.c.state == JobState.QUEUED, _jobs.c.not_before > bindparam("now")
+    _jobs.c.state == JobState.QUEUED,
+    _jobs.c.not_before > bindparam("now"),
+    _jobs.c.control == Control.AUTOMATION.value,
 )
 _COUNTS = select(_jobs.c.state, func.count()).group_by(_jobs.c.state)
 
@@ -61,6 +66,9 @@ def accept(connection: Connection, new: NewJob, now: Instant) -> tuple[Job, bool
         attempts=0,
         free_losses=0,
         cancel_requested=False,
+        control=Control.AUTOMATION,
+        control_by="",
+        asked="",
         failure=None,
         created_at=now,
         not_before=now,
@@ -172,7 +180,11 @@ class Without:
 
 def due(connection: Connection, now: Instant, without: Without, limit: int) -> Due:
     """Read the oldest jobs that may start, and when the next of the others may."""
-    query = select(_jobs).where(_jobs.c.state == JobState.QUEUED.value, _jobs.c.not_before <= now)
+    query = select(_jobs).where(
+        _jobs.c.state == JobState.QUEUED.value,
+        _jobs.c.not_before <= now,
+        _jobs.c.control == Control.AUTOMATION.value,
+    )
     if without.keys:
         query = query.where(_jobs.c.match_key.not_in(without.keys))
     if without.jobs:
@@ -189,7 +201,48 @@ def counts(connection: Connection) -> Mapping[JobState, int]:
     return {state: found.get(state.value, 0) for state in JobState}
 
 
-def request_cancel(connection: Connection, namespace: Namespace, job_id: str, now: Instant) -> Job:
+_HOLD = (
+    update(_jobs)
+    .where(_jobs.c.number == bindparam("b_number"))
+    .values(
+        control=bindparam("control"),
+        control_by=bindparam("control_by"),
+        last_event=_jobs.c.last_event + 1,
+    )
+    .returning(*_jobs.c)
+)
+
+
+def hold_queued(
+    connection: Connection,
+    namespace: Namespace,
+    job_id: str,
+    to: Controlled,
+    now: Instant,
+) -> Job | None:
+    """Pause or resume a job in the queue; None where it is not there."""
+    row = _locked(connection, namespace, job_id)
+    if JobState(row.state) is not JobState.QUEUED:
+        return None
+    if row.control == to.control.value:
+        return to_job(row)
+    paused = to.control is Control.PAUSED
+    held = connection.execute(
+        _HOLD,
+        {
+            "b_number": row.number,
+            "control": to.control.value,
+            "control_by": to.by if paused else "",
+        },
+    ).one()
+    line = ("paused" if paused else "resumed", {"by": to.by}, now)
+    history.append(connection, row.number, row.last_event, [line], attempt_id=None)
+    return to_job(held)
+
+
+def request_cancel(
+    connection: Connection, namespace: Namespace, job_id: str, now: Instant, by: str
+) -> Job:
     """Cancel a queued job, mark a running one."""
     row = _locked(connection, namespace, job_id)
     state = JobState(row.state)
@@ -198,7 +251,7 @@ def request_cancel(connection: Connection, namespace: Namespace, job_id: str, no
     to = _allowed(state, JobEvent.CANCEL, job_id)
     ended = to is JobState.CANCELLED
     line = "job_cancelled" if ended else "cancel_requested"
-    return _move(connection, row, to, now, line=line, cancel_requested=True)
+    return _move(connection, row, to, now, line=line, cancel_requested=True, by=by)
 
 
 def resolve(
@@ -247,6 +300,7 @@ def _move(
     *,
     line: str,
     cancel_requested: bool,
+    by: str = "",
 ) -> Job:
     keeps_failure = to not in (JobState.SUCCEEDED, JobState.QUEUED)
     moved = connection.execute(
@@ -258,13 +312,16 @@ def _move(
             "not_before": now if to is JobState.QUEUED else row.not_before,
             "finished_at": now if to in TERMINAL else None,
             "failure": row.failure if keeps_failure else None,
+            # A job that has ended is in nobody's hands.
+            "control": Control.AUTOMATION.value if to in TERMINAL else row.control,
+            "control_by": "" if to in TERMINAL else row.control_by,
         },
     ).one()
     history.append(
         connection,
         row.number,
         row.last_event,
-        [(line, {"from": row.state, "to": to.value}, now)],
+        [(line, {"from": row.state, "to": to.value} | ({"by": by} if by else {}), now)],
         attempt_id=None,
     )
     return to_job(moved)

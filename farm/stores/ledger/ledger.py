@@ -5,6 +5,7 @@ from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection, literal, select, update
 
+from farm.core.control import Control
 from farm.core.job_states import JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
 from farm.stores.ledger import (
@@ -22,6 +23,7 @@ from farm.stores.ledger import (
 from farm.stores.records import (
     Artifact,
     Attempt,
+    Controlled,
     Due,
     Effect,
     Evidence,
@@ -207,9 +209,19 @@ class SqlLedger:
         """
         return await self._db.write(lambda db: attempts.finish(db, finish, now))
 
-    async def request_cancel(self, namespace: Namespace, job_id: str, *, now: Instant) -> Job:
+    async def request_cancel(
+        self, namespace: Namespace, job_id: str, *, now: Instant, by: str = ""
+    ) -> Job:
         """Cancel a queued job, mark a running one; an uncertain one is to be resolved instead."""
-        return await self._db.write(lambda db: jobs.request_cancel(db, namespace, job_id, now))
+        return await self._db.write(lambda db: jobs.request_cancel(db, namespace, job_id, now, by))
+
+    async def hold_queued(
+        self, namespace: Namespace, job_id: str, *, paused: bool, by: str, now: Instant
+    ) -> Job | None:
+        """Pause or resume a job in the queue."""
+        control = Control.PAUSED if paused else Control.AUTOMATION
+        to = Controlled(control=control, by=by)
+        return await self._db.write(lambda db: jobs.hold_queued(db, namespace, job_id, to, now))
 
     async def resolve(
         self, namespace: Namespace, job_id: str, to: JobState, *, now: Instant

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Row
 
+from farm.core.control import Control
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
 from farm.stores.records import (
@@ -60,6 +61,9 @@ def to_job(row: AnyRow) -> Job:
         attempts=row.attempts,
         free_losses=row.free_losses,
         cancel_requested=row.cancel_requested,
+        control=Control(row.control),
+        control_by=row.control_by,
+        asked=row.asked,
         failure=from_json_or_none(row.failure),
         created_at=Instant(row.created_at),
         not_before=Instant(row.not_before),

@@ -146,12 +146,26 @@ class Ledger(Protocol):
         """End an attempt and move its job on; None if the attempt had ended already."""
         ...
 
-    async def request_cancel(self, namespace: Namespace, job_id: str, *, now: Instant) -> Job:
-        """Cancel a queued job at once, mark a running one; do nothing to one that has ended.
+    async def request_cancel(
+        self, namespace: Namespace, job_id: str, *, now: Instant, by: str = ""
+    ) -> Job:
+        """Cancel a queued job at once, mark a running one; do nothing to one that is cancelled.
+
+        `by` says in the history who wants it.
 
         Raises:
             NotFoundError: If there is no such job.
             ConflictError: If the job has ended in another way than by cancelling.
+        """
+        ...
+
+    async def hold_queued(
+        self, namespace: Namespace, job_id: str, *, paused: bool, by: str, now: Instant
+    ) -> Job | None:
+        """Pause a queued job, which is not begun until it is resumed; None if it is not queued.
+
+        Raises:
+            NotFoundError: If there is no such job.
         """
         ...
 

@@ -7,7 +7,7 @@ is true: a tab is said to be gone only when its page is.
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 
@@ -20,7 +20,17 @@ from agent.chromium.discovery import Found
 from agent.clock import monotonic
 from agent.machine import Machine, Profile
 from agent.machine import events as ev
-from agent.ports import Bare, BrowserLost, Control, Denied, Evidence, TabGone, WindowGone
+from agent.ports import (
+    Bare,
+    BrowserLost,
+    BrowserUnavailable,
+    Control,
+    Denied,
+    Evidence,
+    Files,
+    TabGone,
+    WindowGone,
+)
 from agent.runner import Runner
 from farm.protocol import messages as wire
 from farm.protocol.failures import Failure, Reason
@@ -28,7 +38,8 @@ from farm.protocol.messages import StepStarted
 from farm.protocol.plan import BrowserOptions, Plan
 from tests.agent.chromium.journal import goto, plan
 from tests.agent.chromium.rig import FOR_EVER, PLAIN, Rig, reason, stubborn
-from tests.agent.scene import HELLO, token
+from tests.agent.lending import NoLoans
+from tests.agent.scene import HELLO, NoChannels, token
 from tests.agent.test_runner import StandInLink, StandInUploads
 
 pytestmark = pytest.mark.browser
@@ -64,6 +75,7 @@ async def steps_that_say_when_they_stop(
     denied: Callable[[], Sequence[Denied]],
     bare: Bare,
     control: Control,
+    files: Files,
 ) -> Failure | None:
     await evidence.note(StepStarted(index=0, verb="wait", label="wait"))
     try:
@@ -163,6 +175,25 @@ async def test_a_driver_that_is_frozen_is_killed_with_its_browser(rig: Rig) -> N
     assert lost(rig)
 
 
+@pytest.mark.parametrize("what", ["window", "tab", "probe"])
+async def test_what_is_being_opened_when_the_browser_is_killed_has_not_opened(
+    rig: Rig, what: str
+) -> None:
+    assert rig.info is not None
+    await rig.window()
+    opening: dict[str, Callable[[], Awaitable[None]]] = {
+        "window": lambda: rig.browser.open_window("w2", "e", BrowserOptions()),
+        "tab": lambda: rig.browser.open_tab("w", "d"),
+        "probe": rig.browser.probe,
+    }
+    os.kill(rig.info.pid, signal.SIGSTOP)
+    loop = asyncio.get_running_loop()
+    loop.call_later(0.1, os.kill, rig.info.pid, signal.SIGKILL)
+    with ending_within(KILLED_S), pytest.raises(BrowserUnavailable):
+        await opening[what]()
+    assert lost(rig)
+
+
 async def test_pages_that_reload_without_end_are_closed_by_one_level_or_the_next(rig: Rig) -> None:
     await rig.window()
     numbers = count()
@@ -213,6 +244,8 @@ async def test_reports_say_that_a_tab_is_gone_or_clean_only_when_its_page_is_gon
         browser=rig.browser,
         link=link,
         uploads=StandInUploads(),
+        loans=NoLoans(),
+        channels=NoChannels(),
         monotonic=monotonic,
         wall_clock=lambda: 0.0,
     )

@@ -13,13 +13,14 @@ from PIL import Image
 from playwright.async_api import Page
 
 from agent.chromium.discovery import Found
+from agent.chromium.overlays import GLANCE_S
 from agent.ports import Outcome
 from agent.xvfb import Xvfb
 from farm.protocol.failures import Reason
 from farm.protocol.messages import Items, StepEnded
 from overlay import State
 from tests.agent.chromium.conftest import Site, serving
-from tests.agent.chromium.journal import goto, script
+from tests.agent.chromium.journal import Journal, goto, plan, script
 from tests.agent.chromium.overlaid import (
     KINDS,
     REMOVER,
@@ -391,3 +392,24 @@ def _undated(content: bytes) -> bytes:
 
 def _corner(content: bytes) -> object:
     return Image.open(io.BytesIO(content)).convert("RGB").getpixel((1, 1))
+
+
+@pytest.mark.parametrize("shown", [True, False])
+async def test_what_is_recorded_shows_it_unless_that_was_asked_not_to_be(
+    screen: Screen, shown: bool
+) -> None:
+    record = {"kinds": ["console"], "overlay": shown}
+    steps = (goto(f"{screen.site.url}/under"), FOR_EVER)
+    attempt = plan(*steps, record=record, egress={"allow": [screen.site.allow]})
+    journal = Journal()
+    run = asyncio.create_task(screen.rig.browser.run(screen.context_id, attempt, journal))
+    await screen.rig.until(lambda: journal.begun("wait"))
+    looking = await screen.looking()
+    if shown:
+        await screen.until(looking.texts)
+    else:
+        await screen.page.wait_for_timeout(1000 * GLANCE_S + 700)  # when it comes back by itself
+        assert await looking.texts() == []
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run

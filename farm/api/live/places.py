@@ -1,0 +1,133 @@
+"""Which tab a name means, and whether a namespace may look at it now."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from farm.clock import Clock
+from farm.core.model import (
+    Assignment,
+    Client,
+    ClientId,
+    ContextId,
+    Instant,
+    LinkId,
+    Namespace,
+    Snapshot,
+    Token,
+)
+from farm.errors import NotFoundError
+from farm.stores.ports.ledger import Ledger
+from farm.stores.ports.registries import ContextRegistry
+
+_FRESH_S = 0.5
+
+
+def live_id(client: Client, context_id: ContextId) -> str:
+    """Name a context unambiguously: `T1@3@agent-1` is T1 of the third life of agent-1's browser.
+
+    The agent's name is last and may hold anything; of the context's name what would be ambiguous
+    is escaped.
+    """
+    context = context_id.replace("~", "~0").replace("@", "~1")
+    return f"{context}@{client.epoch}@{client.client_id}"
+
+
+def in_path(context: str) -> str:
+    """Write a context into a path as browsers and clients do, as a cookie's path must agree."""
+    return quote(context, safe="@")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A tab that is lent to the namespace, and to whom."""
+
+    context: str
+    namespace: Namespace
+    client_id: ClientId
+    link: LinkId | None
+    epoch: int
+    context_id: ContextId
+    label: str
+    token: Token
+    task_id: str
+    job_id: str | None = None
+    job: str | None = None
+
+
+class Places:
+    """Finds tabs that are lent: of any other nobody knows whose it is what is to be seen there."""
+
+    def __init__(self, registry: ContextRegistry, ledger: Ledger, clock: Clock) -> None:
+        self._registry = registry
+        self._ledger = ledger
+        self._clock = clock
+        self._read: tuple[Instant, Snapshot] | None = None
+
+    async def find(self, namespace: Namespace, context: str) -> Place:
+        """Return the tab of this name that is lent to the namespace.
+
+        Raises:
+            NotFoundError: If there is none; one that is another's is not told apart (P16).
+        """
+        for client, assignment in await self._lent(namespace):
+            if live_id(client, assignment.context_id) == context:
+                return await self._place(client, assignment)
+        raise NotFoundError(f"there is no tab {context} with work of this namespace in it")
+
+    async def holds(self, place: Place) -> bool:
+        """Tell whether the tab is still lent as it was."""
+        for client, assignment in await self._lent(place.namespace):
+            if client.client_id == place.client_id and assignment.token == place.token:
+                return client.epoch == place.epoch
+        return False
+
+    async def all(self, namespace: Namespace) -> Sequence[Place]:
+        """Return every tab that is lent to the namespace."""
+        return [await self._place(c, assignment) for c, assignment in await self._lent(namespace)]
+
+    async def _lent(self, namespace: Namespace) -> Sequence[tuple[Client, Assignment]]:
+        snapshot = await self._snapshot()
+        return [
+            (client, assignment)
+            for client in snapshot.clients
+            if namespace in client.namespaces
+            for assignment in client.assignments.values()
+            if assignment.namespace == namespace and assignment.context_id in client.contexts
+        ]
+
+    async def _snapshot(self) -> Snapshot:
+        """Read the registry, at most twice a second however many look."""
+        now = self._clock()
+        if self._read is None or not 0 <= now - self._read[0] < _FRESH_S:
+            self._read = now, await self._registry.snapshot(now=now)
+        return self._read[1]
+
+    async def _place(self, client: Client, assignment: Assignment) -> Place:
+        context = client.contexts[assignment.context_id]
+        job = await self._job(assignment)
+        where = context.window_id
+        return Place(
+            context=live_id(client, assignment.context_id),
+            namespace=assignment.namespace,
+            client_id=client.client_id,
+            link=client.link,
+            epoch=client.epoch,
+            context_id=assignment.context_id,
+            label=assignment.context_id if where is None else f"{where} · {assignment.context_id}",
+            token=assignment.token,
+            task_id=assignment.task_id,
+            **job,
+        )
+
+    async def _job(self, assignment: Assignment) -> dict[str, str]:
+        """Return what a place says of the job in it, if one runs there."""
+        held = (assignment.client_id, assignment.context_id, assignment.token)
+        for attempt in await self._ledger.running_attempts():
+            if (attempt.client_id, attempt.context_id, attempt.token) == held:
+                try:
+                    job = await self._ledger.job(assignment.namespace, attempt.job_id)
+                except NotFoundError:
+                    return {}
+                return {"job_id": job.job_id, "job": job.name}
+        return {}

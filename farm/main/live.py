@@ -1,0 +1,41 @@
+"""Puts together what shows tabs to people."""
+
+from farm.api.live.channels import AgentChannels
+from farm.api.live.hub import Hub, HubRules
+from farm.api.live.links import LiveLinks
+from farm.api.live.places import Places
+from farm.api.live.routes import Live
+from farm.api.live.session import Acts, Sessions
+from farm.api.live.wall import Wall
+from farm.clock import Clock
+from farm.config import LiveSettings
+from farm.jobs.feed import JobFeed
+
+
+def live_of(
+    settings: LiveSettings,
+    *,
+    channels: AgentChannels,
+    places: Places,
+    acts: Acts,
+    feed: JobFeed,
+    clock: Clock,
+    key: bytes,
+    coordinator: str | None,
+) -> Live:
+    """Return it, as the settings want it."""
+    rules = HubRules(
+        max_viewers=settings.max_viewers,
+        max_viewers_per_tab=settings.max_viewers_per_tab,
+        grace_s=settings.grace_s,
+    )
+    return Live(
+        links=LiveLinks(key, clock),
+        places=places,
+        sessions=Sessions(hub=Hub(channels, rules), places=places, acts=acts, clock=clock),
+        wall=Wall(places, feed, clock),
+        channels=channels,
+        default_link_s=settings.link_s,
+        longest_link_s=settings.longest_link_s,
+        coordinator=coordinator,
+    )
