@@ -66,6 +66,8 @@ async def test_the_channel_ends_with_the_last_viewer(stack: Stack, agent: StandI
             second = await last.enter_async_context(viewer(stack, path))
             await second.hears("scene")
         assert agent.asked.empty()
+        async with stack.http.get(f"{stack.url}/metrics", headers=stack.as_admin()) as answer:
+            assert "farm_live_viewers 2.0" in await answer.text()
         await last.aclose()
     await channel.ends()
     async with viewer(stack, path), agent.channel():
@@ -161,6 +163,16 @@ async def test_a_link_that_ends_while_somebody_looks_ends_the_pictures(
     path = await link(stack, context=agent.name, lasts_s=1)
     async with viewer(stack, path) as one, agent.channel():
         assert (await one.hears("closed"))["reason"] == "expired"
+
+
+async def test_viewers_are_told_that_the_farm_stops(stack: Stack, agent: StandInAgent) -> None:
+    async with watching(stack, agent, "control") as (one, channel):
+        you = (await one.hears("scene"))["you"]
+        await channel.says(op="control", phase="human", by=you)
+        await one.hears("scene", phase="human")
+        stack.live.sessions.hub.close()
+        assert (await one.hears("closed"))["reason"] == "farm_stops"
+        await channel.ends()
 
 
 async def test_more_viewers_than_allowed_are_told_so(stack: Stack, agent: StandInAgent) -> None:
