@@ -27,6 +27,7 @@ from farm.protocol.recordings import RecordingKind
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _TICK_S = 0.1
+_DISK_S = 2.0
 _GOODBYE_S = 5.0
 """How long the last messages and the end of the browser may take."""
 
@@ -135,6 +136,7 @@ class Runner:
         channels: Channels,
         monotonic: Callable[[], float],
         wall_clock: Callable[[], float],
+        short: Callable[[], str | None] = lambda: None,
     ) -> None:
         """Take all that is needed.
 
@@ -148,7 +150,9 @@ class Runner:
             channels: What the big and fast things travel on.
             monotonic: A clock that never jumps.
             wall_clock: The time of day.
+            short: Says what the disk has too little of; asked again and again, in a thread.
         """
+        self._short = short
         self._machine = machine
         host = browser or flows
         if host is None:
@@ -186,6 +190,7 @@ class Runner:
                 helpers = [
                     group.create_task(self._link.run(self.post), name="link"),
                     group.create_task(self._tick(), name="tick"),
+                    group.create_task(self._watch_disk(), name="disk"),
                 ]
                 done = await self._serve(group)
                 runs = (task for _, task in self._runs.values())
@@ -205,6 +210,16 @@ class Runner:
                 await self._carry_out(instruction, group)
             event = await self._events.get()
             instructions = self._machine.handle(event, self._monotonic())
+
+    async def _watch_disk(self) -> None:
+        before: str | None = None
+        while True:
+            short = await asyncio.to_thread(self._short)
+            if (short is None) != (before is None):
+                log.warning("disk.low" if short else "disk.has_room", short=short)
+                self.post(ev.DiskChanged(short))
+                before = short
+            await asyncio.sleep(_DISK_S)
 
     async def _tick(self) -> None:
         while True:

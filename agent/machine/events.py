@@ -194,6 +194,13 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskChanged:
+    """There is too little room for anything new, and what is short; or there is enough again."""
+
+    short: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class StopRequested:
     """Somebody wants this process to end; a second time: now."""
 
@@ -221,6 +228,7 @@ Event = (
     | LinkDown
     | Heard
     | Tick
+    | DiskChanged
     | StopRequested
 )
 

@@ -253,7 +253,7 @@ class Tabs:
         tab.command_id = None
         # A tab that is gone is still reported while its assignment holds: its result, not its
         # absence, is what ends the attempt.
-        if page_gone:
+        if page_gone and not self._windows[tab.window_id].flow:
             tab.state, tab.gone = TabState.CLOSING, True
         elif tab.state is TabState.BUSY:  # else it has crashed or gone meanwhile
             tab.state = TabState.IDLE

@@ -267,6 +267,7 @@ async def _running(
                 settings.data_dir / "artifacts",
                 max_bytes=settings.artifacts.max_bytes,
                 min_free_bytes=settings.artifacts.min_free_bytes,
+                min_free_inodes=settings.artifacts.min_free_inodes,
             ),
             registry=registry,
             app_node=app_node,

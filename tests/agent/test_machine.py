@@ -712,6 +712,30 @@ def test_an_intervention_that_comes_after_the_end_is_stale(scene: Scene) -> None
     assert said.outcome == "stale_target"
 
 
+def test_without_room_on_the_disk_nothing_new_is_taken_until_there_is_again() -> None:
+    scene = Scene()
+    scene.welcomed()
+    scene.said()
+    scene.on(ev.DiskChanged("9 bytes are free"))
+    (report,) = scene.reports()
+    assert (report.draining, report.draining_because) == (True, "low_disk")
+    assert scene.hear(wire.Command(command_id="open", body=wire.OpenWindow())) == []
+    (ack,) = (message for message in scene.said() if isinstance(message, wire.Ack))
+    assert (ack.refused, ack.detail) == ("draining", "low_disk: 9 bytes are free")
+    scene.on(ev.DiskChanged(None))
+    (report,) = scene.reports()
+    assert (report.draining, report.draining_because) == (False, "")
+    scene.opens()
+
+
+def test_what_runs_goes_on_when_there_is_no_room_for_anything_new() -> None:
+    scene = Scene()
+    scene.running()
+    assert scene.on(ev.DiskChanged("9 bytes are free")) == []
+    scene.ends()
+    assert any(isinstance(message, wire.Result) for message in scene.said())
+
+
 # Data channels
 
 
