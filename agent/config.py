@@ -96,6 +96,13 @@ class Settings(BaseSettings):
     """The ffmpeg that makes videos, a path or a name on PATH; by default the one on PATH, else
     Playwright's. Without one the agent takes no job that records video."""
 
+    min_free_bytes: Annotated[int, Field(ge=0)] = 256 * 1024 * 1024
+    """With less room where temporary files go the agent takes nothing new, until there is again a
+    quarter more than that."""
+
+    min_free_inodes: Annotated[int, Field(ge=0)] = 2_000
+    """The same for inodes: one for each file."""
+
     sandbox: bool | None = None
     """Demand (1) or refuse (0) Chromium's sandbox; by default it is used where it works."""
 

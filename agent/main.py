@@ -12,6 +12,7 @@ import aiohttp
 import structlog
 
 from agent.channels import WebSocketChannels
+from agent.chromium.workspace import Room
 from agent.clock import monotonic, wall_clock
 from agent.config import Settings, environment
 from agent.link import HttpUploads, WebSocketLink
@@ -87,6 +88,9 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
             channels=WebSocketChannels(session, lambda: link.url),
             monotonic=monotonic,
             wall_clock=wall_clock,
+            short=Room(
+                least_bytes=settings.min_free_bytes, least_inodes=settings.min_free_inodes
+            ).short,
         )
         _listen_for_signals(runner, settings)
         return await runner.run()

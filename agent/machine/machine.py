@@ -10,7 +10,7 @@ from agent.machine.runs import Runs
 from agent.machine.state import Run
 from agent.machine.stock import Stock
 from agent.machine.surroundings import Looks
-from agent.machine.tabs import Tabs
+from agent.machine.tabs import Tabs, kind_of
 from farm.protocol import messages as wire
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.plan import BrowserOptions
@@ -62,6 +62,8 @@ class Machine:
         """When a stopping agent was asked to stop, or its last run ended since."""
         self._deadline: float | None = None
         """When a stopping agent stops waiting."""
+        self._short: str | None = None
+        """What there is too little of on the disk."""
         self._said_bye = False
 
     @property
@@ -79,6 +81,15 @@ class Machine:
         """Tell whether it takes nothing new."""
         return self._deadline is not None
 
+    @property
+    def takes_nothing(self) -> bool:
+        """Tell whether nothing new is begun: it is draining, or there is no room on the disk."""
+        return self.draining or self._short is not None
+
+    def _report(self) -> wire.Report:
+        because = "low_disk" if self._short is not None else ""
+        return self._link.report(self._tabs, draining=self.takes_nothing, because=because)
+
     def may_act(self, now: float) -> bool:
         """Tell whether the farm can't have taken us for gone yet."""
         return self._link.may_act(now)
@@ -93,7 +104,7 @@ class Machine:
         # What nobody waits for comes with what is urgent, or with the next tick.
         due = self._tabs.urgent or (self._tabs.changed and isinstance(event, ev.Tick))
         if due and self._link.reporting:
-            instructions.append(ev.Send(self._link.report(self._tabs, draining=self.draining)))
+            instructions.append(ev.Send(self._report()))
         return [*instructions, *self._maybe_leave(now)]
 
     def _react(self, event: Event, now: float) -> list[Instruction]:  # noqa: C901 - a flat table
@@ -125,6 +136,8 @@ class Machine:
                 return [] if claimed_by is None else self._opened(claimed_by, now)
             case ev.PrepareFailed(context_id, detail):
                 return self._prepare_failed(context_id, detail, now)
+            case ev.Reset(context_id, clean):
+                return self._tabs.reset(context_id, clean=clean, now=now)
             case ev.Noted():
                 return self._runs.noted(event, now, self._link.welcomed)
             case ev.RunEnded(command_id, outcome):
@@ -141,6 +154,9 @@ class Machine:
                 return self._heard(message, now)
             case ev.Tick():
                 return self._tick(now)
+            case ev.DiskChanged(short):
+                self._short = short
+                self._tabs.touch()
             case ev.StopRequested(deadline_s):
                 return self._stop(deadline_s, now)
         return []
@@ -179,7 +195,7 @@ class Machine:
         # The report goes first, so that the farm finds the context when it reads the result.
         report: list[Instruction] = []
         if self._link.reporting:
-            report.append(ev.Send(self._link.report(self._tabs, draining=self.draining)))
+            report.append(ev.Send(self._report()))
         value = {"context_id": tab.context_id}
         if (window_id := self._tabs.window_of(tab.context_id)) is not None:
             value["window_id"] = window_id
@@ -196,10 +212,10 @@ class Machine:
         if self._stock.too_many(room, self._capacity):
             return self._tabs.close_prepared(self._stock, most=1)
         kind = self._stock.missing(room, self._capacity, now)
-        if kind is None or self.draining or not self._link.reporting:
+        if kind is None or self.takes_nothing or not self._link.reporting:
             return []
         tab = self._tabs.prepare(kind, now)
-        return [ev.PrepareWindow(tab.window_id, tab.context_id, kind.options)]
+        return [ev.PrepareWindow(tab.window_id, tab.context_id, kind.options, kind.resets)]
 
     # The farm
 
@@ -246,6 +262,8 @@ class Machine:
                 return self._probe(command)
             case _ if self.draining:
                 return [_refusal(command, "draining")]
+            case _ if self._short is not None:
+                return [_refusal(command, "draining", f"low_disk: {self._short}")]
             case _ if not self._link.reporting:
                 return [_refusal(command, "busy", "the browser is starting")]
             case wire.OpenWindow() | wire.OpenTab() | wire.CreateFlow():
@@ -278,11 +296,12 @@ class Machine:
 
     def _open_window(self, command_id: str, body: wire.OpenWindow, now: float) -> list[Instruction]:
         if body.identity is None:
-            self._stock.asked(body.profile, body.options)
+            self._stock.asked(kind_of(body))
         if self._tabs.claim(command_id, body) is not None:
             return []  # what was to be prepared is what is asked for
         tab = self._tabs.open_window(command_id, body, now)
-        return [ev.OpenWindow(command_id, tab.window_id, tab.context_id, body.options)]
+        resets = body.resets and body.identity is None
+        return [ev.OpenWindow(command_id, tab.window_id, tab.context_id, body.options, resets)]
 
     def _open_tab(self, command: wire.Command, window_id: str) -> list[Instruction]:
         tab = self._tabs.open_tab(command.command_id, window_id)

@@ -52,8 +52,9 @@ class Browser(BrowserOptions):
 
     use: Literal["required", "none", "auto"] = "required"
     """`required`: a tab. `none`: a flow. `auto`: a flow, and a tab where that won't do."""
-    context: Literal["fresh", "reuse"] = "fresh"
-    """`fresh`: a clean window. `reuse`: one kept between jobs that ask for the same options."""
+    context: Literal["fresh", "reset", "reuse"] = "fresh"
+    """`fresh`: a new window. `reset`: one that a job of this namespace with equal options may have
+    had, cleaned in place. `reuse`: one kept as it is between jobs that ask for equal options."""
 
 
 class Record(Strict):
@@ -108,8 +109,10 @@ class JobSpec(Strict):
         cls, value: IdentityUse | Proxy | None, given: ValidationInfo
     ) -> IdentityUse | Proxy | None:
         browser = given.data.get("browser")
-        if value is not None and isinstance(browser, Browser) and browser.context == "reuse":
-            raise ValueError("goes with a window of its own, so not with browser.context: reuse")
+        if value is not None and isinstance(browser, Browser) and browser.context != "fresh":
+            raise ValueError(
+                f"goes with a window of its own, so not with browser.context: {browser.context}"
+            )
         return value
 
     @field_validator("proxy")
