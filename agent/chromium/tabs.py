@@ -13,6 +13,7 @@ from agent.chromium.control import TabControl
 from agent.chromium.files import AttemptFiles
 from agent.chromium.happenings import Happenings
 from agent.chromium.overlays import TabOverlay
+from agent.chromium.resetting import Traces, Unproven, reset
 from agent.chromium.shielding import within
 from farm.protocol.plan import POPUPS, WindowBounds
 
@@ -49,6 +50,7 @@ class Tab:
         """In a headed browser, where it is wanted."""
         self.control = control
         self._session = session
+        self.traces = Traces()
         self.ended: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self.happenings: Happenings | None = None
         """Of the attempt that runs on it; None while none does."""
@@ -128,6 +130,12 @@ class Tab:
             ask = self._session.send("Runtime.evaluate", {"expression": "1"})
             if not await within(_ANSWER_S, ask):
                 await within(_STOP_S, self._session.send("Runtime.terminateExecution"))
+
+    async def reset(self, *, permissions: tuple[str, ...]) -> None:
+        """Make it as a new one; see `resetting.reset`."""
+        if self.ended.done():
+            raise Unproven(f"the page has {self.ended.result()}")
+        await reset(self.page, self._session, self.traces, permissions=permissions)
 
     async def adopt(self, page: Page, changed: Callable[[], None]) -> None:
         """Take a page that the attempt has opened; `changed` hears that it is gone, or crashed."""

@@ -12,6 +12,7 @@ from agent.chromium.control import TabControl
 from agent.chromium.forwarder import Forwarder
 from agent.chromium.guards import guard_headed, guard_page
 from agent.chromium.overlays import TabOverlay
+from agent.chromium.resetting import Unproven
 from agent.chromium.shielding import within
 from agent.chromium.sight import Shown
 from agent.chromium.tabs import End, Tab
@@ -44,6 +45,7 @@ class Window:
         self._lost = False
         self._unclaimed: list[Page] = []
         self._running: dict[str, Egress] = {}
+        self._permissions: tuple[str, ...] = ()
         self._upstream: Upstream | None = None
 
     @property
@@ -63,6 +65,7 @@ class Window:
         """
         await self._forwarder.start()
         viewport, place = options.viewport, options.geolocation
+        self._permissions = options.permissions or ()
         self._context = await browser.new_context(
             proxy={"server": self._forwarder.address},
             viewport={"width": viewport.width, "height": viewport.height} if viewport else None,
@@ -141,6 +144,18 @@ class Window:
             self._apply_egress()
         else:
             self._running.clear()
+
+    async def reset(self, context_id: str) -> None:
+        """Make its only tab as a new one.
+
+        Raises:
+            Unproven: If something may be left; the window must not be used again.
+        """
+        tab = self.tabs[context_id]
+        if len(self.context.pages) > 1:
+            raise Unproven("there is more than one page in it")
+        self._forwarder.shut()  # connections tell a server who comes again; the next run opens it
+        await tab.reset(permissions=self._permissions)
 
     def abandon(self, context_id: str) -> None:
         """Cut the attempt on a tab off from the world, at once, unless others share its ways."""

@@ -72,7 +72,7 @@ def identity(spec: JobSpec) -> str | None:
 
     Jobs that reuse and ask for the same options get the same name.
     """
-    if spec.browser.context == "fresh":
+    if spec.browser.context != "reuse":
         return None
     options = browser_options(spec)
     if options == BrowserOptions():
