@@ -1,8 +1,8 @@
 """In the page: what people see of a worker in a headed browser, and what they say through it."""
 
 from overlay.builder import (
-    BINDING,
     COLOURS,
+    LISTEN,
     REMOVE,
     SCRIPT,
     WORLD,
@@ -15,8 +15,8 @@ from overlay.builder import (
 from overlay.said import Acted, Control, Placed, Said, Stop, parse
 
 __all__ = [
-    "BINDING",
     "COLOURS",
+    "LISTEN",
     "REMOVE",
     "SCRIPT",
     "WORLD",

@@ -18,6 +18,7 @@ from agent.chromium.discovery import find
 from agent.chromium.launch import Life
 from agent.chromium.live import Watch
 from agent.chromium.recording import Recordings, Studio
+from agent.chromium.resetting import Unproven
 from agent.chromium.screen import Seen
 from agent.chromium.shielding import to_the_end, within
 from agent.chromium.sight import Sight, guessed
@@ -142,7 +143,9 @@ class ChromiumBrowser:
             raise
         return info
 
-    async def open_window(self, window_id: str, context_id: str, options: BrowserOptions) -> None:
+    async def open_window(
+        self, window_id: str, context_id: str, options: BrowserOptions, *, resets: bool = False
+    ) -> None:
         """Open a window with one tab; see the port."""
         life = self._living()
         window = Window(window_id, lambda event: self._on_event(life, event), may_act=self._may_act)
@@ -150,7 +153,11 @@ class ChromiumBrowser:
 
         async def opening() -> None:
             await window.open(life.browser, options, headed=not self._headless)
-            await window.open_tab(context_id, overlay=self._overlay, guarding=self._guarding)
+            tab = await window.open_tab(context_id, overlay=self._overlay, guarding=self._guarding)
+            if options.bounds is not None:
+                await tab.place(options.bounds)
+            if resets:
+                tab.traces.watch(tab.page)
 
         try:
             await to_the_end(self._bounded(life, opening()), name="window.open")
@@ -219,6 +226,7 @@ class ChromiumBrowser:
         if place is None:
             raise KeyError(context_id)
         _, tab = place
+        tab.traces.stain("a person had control")
         match wanted.kind:
             case "pause":
                 tab.control.move(Move.PAUSE, wanted.by)
@@ -254,6 +262,19 @@ class ChromiumBrowser:
             for tab in window.tabs.values():
                 if tab.happenings is not None and not tab.pressed.full():
                     tab.pressed.put_nowait(press)
+
+    async def reset(self, context_id: str) -> bool:
+        """Make a tab as a new one; see the port."""
+        place = self._place(context_id)
+        if place is None or self._keep_open:
+            return False
+        window, _ = place
+        try:
+            await to_the_end(window.reset(context_id), name="tab.reset")
+        except Unproven as error:
+            _log.info("tab.not_reset", window_id=window.window_id, reason=str(error))
+            return False
+        return True
 
     async def close_tab(self, context_id: str) -> None:
         """Close a tab, with its window if it is the only one; see the port."""
@@ -389,8 +410,17 @@ class ChromiumBrowser:
             self._dead.append(window)
 
 
+def _stain(tab: Tab, plan: Plan) -> None:
+    """Keep a tab from being reset after what leaves more than pages do."""
+    if plan.record is not None:
+        tab.traces.stain("it was recorded")
+    if plan.borrows is not None:
+        tab.traces.stain("it had a saved identity or a proxy")
+
+
 async def _begin(window: Window, context_id: str, plan: Plan, loan: Borrowing) -> Outcome | None:
     """Make a window ready for a run; return how it ends if that can't be."""
+    _stain(window.tabs[context_id], plan)
     try:
         window.begin(context_id, plan.egress, await loan.take())
     except ValueError as error:

@@ -136,6 +136,14 @@ class PrepareFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class Reset:
+    """A tab is as new, or can't be made so."""
+
+    context_id: str
+    clean: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Noted:
     """A run has something to tell; `urgent` where it waits until the farm has it."""
 
@@ -220,6 +228,7 @@ Event = (
     | OpenFailed
     | Prepared
     | PrepareFailed
+    | Reset
     | Noted
     | RunEnded
     | Probed
@@ -255,6 +264,8 @@ class OpenWindow:
     window_id: str
     context_id: str
     options: BrowserOptions
+    resets: bool = False
+    """It may be cleaned and lent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +275,8 @@ class PrepareWindow:
     window_id: str
     context_id: str
     options: BrowserOptions
+    resets: bool = False
+    """It may be cleaned and lent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +293,13 @@ class Look:
     """See which windows and tabs there are; answer with `Seen` of this epoch."""
 
     epoch: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResetTab:
+    """Make a tab as a new one; answer with `Reset`."""
+
+    context_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +398,7 @@ Instruction = (
     | OpenWindow
     | PrepareWindow
     | OpenTab
+    | ResetTab
     | Look
     | CloseTab
     | CloseWindow

@@ -10,7 +10,7 @@ from agent.machine.runs import Runs
 from agent.machine.state import Run
 from agent.machine.stock import Stock
 from agent.machine.surroundings import Looks
-from agent.machine.tabs import Tabs
+from agent.machine.tabs import Tabs, kind_of
 from farm.protocol import messages as wire
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.plan import BrowserOptions
@@ -136,6 +136,8 @@ class Machine:
                 return [] if claimed_by is None else self._opened(claimed_by, now)
             case ev.PrepareFailed(context_id, detail):
                 return self._prepare_failed(context_id, detail, now)
+            case ev.Reset(context_id, clean):
+                return self._tabs.reset(context_id, clean=clean, now=now)
             case ev.Noted():
                 return self._runs.noted(event, now, self._link.welcomed)
             case ev.RunEnded(command_id, outcome):
@@ -213,7 +215,7 @@ class Machine:
         if kind is None or self.takes_nothing or not self._link.reporting:
             return []
         tab = self._tabs.prepare(kind, now)
-        return [ev.PrepareWindow(tab.window_id, tab.context_id, kind.options)]
+        return [ev.PrepareWindow(tab.window_id, tab.context_id, kind.options, kind.resets)]
 
     # The farm
 
@@ -294,11 +296,12 @@ class Machine:
 
     def _open_window(self, command_id: str, body: wire.OpenWindow, now: float) -> list[Instruction]:
         if body.identity is None:
-            self._stock.asked(body.profile, body.options)
+            self._stock.asked(kind_of(body))
         if self._tabs.claim(command_id, body) is not None:
             return []  # what was to be prepared is what is asked for
         tab = self._tabs.open_window(command_id, body, now)
-        return [ev.OpenWindow(command_id, tab.window_id, tab.context_id, body.options)]
+        resets = body.resets and body.identity is None
+        return [ev.OpenWindow(command_id, tab.window_id, tab.context_id, body.options, resets)]
 
     def _open_tab(self, command: wire.Command, window_id: str) -> list[Instruction]:
         tab = self._tabs.open_tab(command.command_id, window_id)

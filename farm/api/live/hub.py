@@ -8,7 +8,7 @@ from typing import assert_never
 
 import structlog
 
-from farm.api.live.channels import AgentChannels, Channel, ChannelRefusedError
+from farm.api.channels import AgentChannels, Channel, ChannelRefusedError
 from farm.api.live.places import Place
 from farm.api.live.viewers import Shot, Viewer
 from farm.errors import ClientAbsentError, StoreUnavailableError
