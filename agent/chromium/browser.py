@@ -21,6 +21,7 @@ from agent.chromium.resetting import Unproven
 from agent.chromium.shielding import to_the_end, within
 from agent.chromium.sight import Sight, guessed
 from agent.chromium.tabs import Tab
+from agent.chromium.weighing import weigh
 from agent.chromium.windows import CLOSE_S, Window
 from agent.chromium.workspace import sweep
 from agent.machine.control import Move
@@ -245,6 +246,13 @@ class ChromiumBrowser:
                 if life is self._life:
                     self._seen = seen
         return self._seen
+
+    async def weigh(self) -> tuple[float, float]:
+        """Weigh the browser; see the port."""
+        if self._life is None or self._life.ended:
+            return 0.0, 0.0
+        weight = await asyncio.to_thread(weigh, self._life.groups())
+        return weight.browser_mb, weight.renderer_mb
 
     async def reset(self, context_id: str) -> bool:
         """Make a tab as a new one; see the port."""
