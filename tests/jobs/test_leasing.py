@@ -135,6 +135,11 @@ async def test_a_job_whose_identity_is_gone_waits_and_says_so(tmp_path: Path) ->
             "/identity",
             "not with browser.context: reuse",
         ),
+        (
+            {"proxy": {"server": "http://p:1"}, "browser": {"context": "reset"}},
+            "/proxy",
+            "not with browser.context: reset",
+        ),
         ({"identity": "shopper"}, "/identity", "should be a mapping"),
         ({"identity": {"name": "a b"}}, "/identity/name", "letters, digits"),
         ({"proxy": {"server": "p:1"}}, "/proxy/server", "http://"),
