@@ -309,7 +309,10 @@ class ChromiumBrowser:
                 await channel.send(gone.model_dump_json())
             return
         _, tab = place
-        await Watch(tab, channel, life.place).run()
+        try:
+            await Watch(tab, channel, life.place).run()
+        except Exception:  # noqa: BLE001 - who watches may never end what is watched
+            _log.exception("live.broken", context_id=context_id)
 
     async def drain(self) -> None:
         """Show in every tab that the agent takes nothing new; see the port."""
