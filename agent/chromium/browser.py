@@ -150,6 +150,8 @@ class ChromiumBrowser:
         async def opening() -> None:
             await window.open(life.browser, options, headed=not self._headless)
             tab = await window.open_tab(context_id, overlay=self._overlay, guard=self._guard)
+            if options.bounds is not None:
+                await tab.place(options.bounds)
             if resets:
                 tab.traces.watch(tab.page)
 
