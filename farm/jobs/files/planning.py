@@ -42,6 +42,7 @@ def to_plan(
         options=browser_options(spec) if place is Place.FLOW else BrowserOptions(),
         borrows=_borrows(spec),
         record=_recording(spec, recording_max_bytes),
+        popups=spec.browser.most_popups,
     )
 
 
@@ -61,7 +62,8 @@ def browser_options(spec: JobSpec, saved: Mapping[str, Any] | None = None) -> Br
     Raises:
         ValidationError: If the two don't go together.
     """
-    asked = spec.browser.model_dump(mode="json", exclude={"context", "use"}, exclude_none=True)
+    besides = {"context", "popups", "use"}
+    asked = spec.browser.model_dump(mode="json", exclude=besides, exclude_none=True)
     return BrowserOptions.model_validate({**(saved or {}), **asked})
 
 
