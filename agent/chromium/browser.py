@@ -151,6 +151,8 @@ class ChromiumBrowser:
         async def opening() -> None:
             await window.open(life.browser, options, headed=not self._headless)
             tab = await window.open_tab(context_id, overlay=self._overlay, guard=self._guard)
+            if options.bounds is not None:
+                await tab.place(options.bounds)
             if resets:
                 tab.traces.watch(tab.page)
 
@@ -317,7 +319,10 @@ class ChromiumBrowser:
                 await channel.send(gone.model_dump_json())
             return
         _, tab = place
-        await Watch(tab, channel, life.place).run()
+        try:
+            await Watch(tab, channel, life.place).run()
+        except Exception:  # noqa: BLE001 - who watches may never end what is watched
+            _log.exception("live.broken", context_id=context_id)
 
     async def drain(self) -> None:
         """Show in every tab that the agent takes nothing new; see the port."""

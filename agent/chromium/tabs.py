@@ -15,6 +15,7 @@ from agent.chromium.happenings import Happenings
 from agent.chromium.overlays import TabOverlay
 from agent.chromium.resetting import Traces, Unproven, reset
 from agent.chromium.shielding import within
+from farm.protocol.plan import POPUPS, WindowBounds
 
 _STOP_S = 1.0
 _ANSWER_S = 0.25
@@ -59,6 +60,8 @@ class Tab:
         """Done when another attempt begins: who watched the last may have no right to this one."""
         self.extras: dict[Page, bool] = {}
         """Pages its attempt has opened, and whether they have crashed."""
+        self.most_extras = POPUPS
+        """So many of them may be open at a time."""
         self.company: Callable[[], None] | None = None
         """Hears that another attempt begins in the window, while one is recorded on this tab."""
 
@@ -90,6 +93,16 @@ class Tab:
         """Say how the tab ended; the first to say so is right."""
         if not self.ended.done():
             self.ended.set_result(how)
+
+    async def place(self, bounds: WindowBounds) -> None:
+        """Put the window it is in somewhere on the screen.
+
+        Raises:
+            PlaywrightError: If the browser does not do it.
+        """
+        window = await self._session.send("Browser.getWindowForTarget")
+        order = {"windowId": window["windowId"], "bounds": bounds.model_dump()}
+        await self._session.send("Browser.setWindowBounds", order)
 
     def note(self, code: str, detail: str) -> None:
         """Keep a notice for the attempt that runs, if one does."""

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from farm.protocol.durations import DurationMs
 from farm.protocol.extraction import Strict
 from farm.protocol.identities import IdentityUse, Proxy
-from farm.protocol.plan import BrowserOptions
+from farm.protocol.plan import POPUPS, BrowserOptions
 from farm.protocol.plan import Timeouts as PlanTimeouts
 from farm.protocol.recordings import RecordingKind
 from farm.protocol.steps import Effect, Step
@@ -55,6 +55,16 @@ class Browser(BrowserOptions):
     context: Literal["fresh", "reset", "reuse"] = "fresh"
     """`fresh`: a new window. `reset`: one that a job of this namespace with equal options may have
     had, cleaned in place. `reuse`: one kept as it is between jobs that ask for equal options."""
+    popups: Literal["adopt", "close"] | Annotated[int, Field(ge=0, le=50)] | None = None
+    """What becomes of pages that the job's pages open. `adopt`, as without it: up to five stay
+    until it ends. `close`: none does. A number is how many."""
+
+    @property
+    def most_popups(self) -> int:
+        """How many may be open at a time."""
+        if isinstance(self.popups, int):
+            return self.popups
+        return 0 if self.popups == "close" else POPUPS
 
 
 class Record(Strict):
