@@ -10,17 +10,17 @@ from overlay.said import Placed
 
 WORLD = "tabfarm"
 """The isolated world it runs in."""
-BINDING = "__tabfarm_say"
-"""What it calls there to say something; see `overlay.said`."""
 MAX_TEXT = 80
 """Longer texts are cut."""
 _NAME = "__tabfarm"
 _SOURCE = files("overlay").joinpath("overlay.js").read_text(encoding="utf-8").rstrip()
 
-SCRIPT = f"{_SOURCE}({json.dumps(_NAME)}, {json.dumps(BINDING)})"
+SCRIPT = f"{_SOURCE}({json.dumps(_NAME)})"
 """To be evaluated once in every document; it shows nothing by itself."""
 REMOVE = f"globalThis.{_NAME}?.remove()"
 """Takes it out of the page, until it is drawn again."""
+LISTEN = f"globalThis.{_NAME}.listen()"
+"""Gives a promise of what a person says next; see `overlay.said`."""
 
 
 class State(StrEnum):

@@ -1,23 +1,28 @@
 // The overlay of one page. It runs before the page's own scripts, in a world that those can't reach:
 // of all this they see one element at the end of the document, with nothing to be read in it.
 // It shows nothing until it is told to: `draw` puts it into the page, `remove` takes it out.
-((name, say) => {
+((name) => {
   "use strict";
   if (window !== window.top) return;
   const before = globalThis[name]?.end();
 
   const BURST = 20; // so often it comes back at once; after that once a tick
   const TICK_MS = 500;
+  const WAITING = 20; // so much may wait to be heard
   const STYLE = `
     :host {
       all: initial !important; position: fixed !important; inset: 0 !important;
       display: block !important; z-index: 2147483647 !important; pointer-events: none !important;
     }
     :host::backdrop { display: none !important; }
-    .frame {
-      position: absolute; inset: 0; border: 4px solid var(--colour);
-      box-shadow: inset 0 0 0 1px #fff, inset 0 0 0 2px #000;
-    }
+    /* Four strips and no frame: that would be as large as the page, and painted whole. */
+    .frame > div { position: absolute; background: var(--colour); }
+    .frame > .top, .frame > .bottom { left: 0; right: 0; height: 4px; }
+    .frame > .left, .frame > .right { top: 4px; bottom: 4px; width: 4px; }
+    .frame > .top { top: 0; box-shadow: 0 1px #fff, 0 2px #000; }
+    .frame > .bottom { bottom: 0; box-shadow: 0 -1px #fff, 0 -2px #000; }
+    .frame > .left { left: 0; box-shadow: 1px 0 #fff, 2px 0 #000; }
+    .frame > .right { right: 0; box-shadow: -1px 0 #fff, -2px 0 #000; }
     .panel {
       position: absolute; box-sizing: border-box; max-width: min(340px, 100%); padding: 4px 6px;
       border: 1px solid #fff; border-radius: 6px; box-shadow: 0 0 0 1px #000;
@@ -55,7 +60,21 @@
     return element;
   };
 
-  const tell = (what) => globalThis[say]?.(JSON.stringify(what));
+  // What people say waits here until it is asked for, and who asks waits until there is something.
+  const said = [];
+  let heard = null;
+
+  const tell = (what) => {
+    if (said.length < WAITING) said.push(JSON.stringify(what));
+    if (heard) heard(said.shift());
+    heard = null;
+  };
+
+  const listen = () =>
+    new Promise((resolve) => {
+      if (said.length) resolve(said.shift());
+      else heard = resolve;
+    });
 
   const build = () => {
     // A name of its own: no page can have defined such an element, no selector means it.
@@ -81,7 +100,8 @@
       "div", { class: "panel", role: "group" },
       make("div", { class: "row" }, parts.worker, parts.state, parts.controls), parts.rest,
     );
-    parts.frame = make("div", { class: "frame" });
+    const strips = ["left", "right", "top", "bottom"].map((side) => make("div", { class: side }));
+    parts.frame = make("div", { class: "frame" }, ...strips);
     root.append(parts.frame, parts.panel);
     parts.move.textContent = "\u2725";
     parts.move.setAttribute("aria-label", "Move the overlay: drag, or use the arrow keys");
@@ -253,6 +273,6 @@
     return last;
   };
 
-  globalThis[name] = { draw, remove, end };
+  globalThis[name] = { draw, remove, listen, end };
   if (before) draw(before);
 })

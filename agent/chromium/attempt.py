@@ -103,6 +103,7 @@ class Attempt:
         self._job_time.go()
         self._tab.control.begin(self._happenings.tell, self._control_moved)
         self._tab.happenings, self._tab.files = self._happenings, self._files
+        self._tab.most_extras = self._plan.popups
         self._tab.ended.add_done_callback(self._on_end)
         try:
             async with asyncio.TaskGroup() as group:

@@ -23,12 +23,20 @@ from farm.protocol.plan import Plan
 _log = structlog.get_logger(__name__)
 _START_S = 5.0
 _PATIENCE_S = 1.0
+_HEARD = 50
+_PACE_S = 0.5
+"""Whoever has taken a page's process over is heard so often at once, and then at this pace."""
 GLANCE_S = 0.1
 """A document that is gone sooner shows nothing: nobody would have seen it, and so it is free."""
 
 
 class _Sheet:
-    """The overlay's end in one page: where its world is at this moment."""
+    """The overlay's end in one page: where its world is at this moment.
+
+    It keeps the debugger's Runtime domain off: that would tell of every world and of all that a
+    page writes to its console. So the world is asked for, by its name, and listened to by one call
+    that is answered when a person does something.
+    """
 
     def __init__(
         self,
@@ -41,44 +49,77 @@ class _Sheet:
         self._wanted = wanted
         self._on_said = on_said
         self._frame = ""
+        self._documents = 0
         self._world: int | None = None
-        self._due = False
+        """Where it is drawn; None while the document is too new to be looked at."""
         self._drawn = False
 
     async def start(self) -> None:
         """Be there in the page's document and in every later one."""
         send = self._session.send
-        self._session.on("Runtime.executionContextCreated", self._on_world)
-        self._session.on(
-            "Runtime.bindingCalled", lambda event: self._on_said(overlay.parse(event["payload"]))
-        )
+        self._session.on("Page.frameNavigated", self._on_navigated)
         await send("Page.enable")
-        self._frame = (await send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
-        await send("Runtime.enable")
-        binding = {"name": overlay.BINDING, "executionContextName": overlay.WORLD}
-        await send("Runtime.addBinding", binding)
         script = {"source": overlay.SCRIPT, "worldName": overlay.WORLD, "runImmediately": True}
         await send("Page.addScriptToEvaluateOnNewDocument", script)
+        self._frame = (await send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
+        # The document that is there already is told of by this alone, and by this once.
+        self._session.once("Page.lifecycleEvent", self._on_first)
+        await send("Page.setLifecycleEventsEnabled", {"enabled": True})
+        await send("Page.setLifecycleEventsEnabled", {"enabled": False})
 
-    async def _on_world(self, event: dict[str, Any]) -> None:
-        world = event["context"]
-        if world["name"] != overlay.WORLD or world["auxData"].get("frameId") != self._frame:
-            return
-        self._world, self._due, self._drawn = world["id"], False, False
+    async def _on_first(self, _: dict[str, Any]) -> None:
+        if self._documents == 0:
+            await self._on_document()
+
+    async def _on_navigated(self, event: dict[str, Any]) -> None:
+        if event["frame"]["id"] == self._frame:
+            await self._on_document()
+
+    async def _on_document(self) -> None:
+        self._documents += 1
+        self._world, self._drawn = None, False
+        document = self._documents
         await asyncio.sleep(GLANCE_S)
-        if self._world == world["id"]:
-            self._due = True
-            await self.apply()
+        with contextlib.suppress(PlaywrightError):
+            world = await self._enter() if document == self._documents else None
+            if world is not None and document == self._documents:
+                self._world = world
+                await self.apply()
+                await self._listen(world)
+
+    async def _enter(self) -> int | None:
+        order = {"frameId": self._frame, "worldName": overlay.WORLD}
+        async with asyncio.timeout(_PATIENCE_S):
+            found = await self._session.send("Page.createIsolatedWorld", order)
+        world: int = found["executionContextId"]
+        return world
 
     async def apply(self) -> None:
         """Bring the page to what is to be seen now, unless it is too new to be looked at."""
         expression = self._wanted()
-        if not self._due or (expression is None and not self._drawn):
+        if self._world is None or (expression is None and not self._drawn):
             return
         self._drawn = expression is not None
         order = {"expression": expression or overlay.REMOVE, "contextId": self._world}
         with contextlib.suppress(PlaywrightError):
             await within(_PATIENCE_S, self._session.send("Runtime.evaluate", order))
+
+    async def _listen(self, world: int) -> None:
+        """Hear what people say in a document, until that is gone."""
+        order = {
+            "expression": overlay.LISTEN,
+            "contextId": world,
+            "awaitPromise": True,
+            "returnByValue": True,
+        }
+        heard = 0
+        while world == self._world:
+            answer = await self._session.send("Runtime.evaluate", order)
+            if "exceptionDetails" in answer:
+                return
+            self._on_said(overlay.parse(answer["result"].get("value")))
+            heard += 1
+            await asyncio.sleep(0 if heard < _HEARD else _PACE_S)
 
 
 class TabOverlay:

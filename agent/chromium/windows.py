@@ -12,6 +12,7 @@ from agent.chromium.control import TabControl
 from agent.chromium.forwarder import Forwarder
 from agent.chromium.guards import guard_headed, guard_page
 from agent.chromium.overlays import TabOverlay
+from agent.chromium.resetting import Unproven
 from agent.chromium.shielding import within
 from agent.chromium.sight import Shown
 from agent.chromium.tabs import End, Tab
@@ -21,7 +22,6 @@ from agent.ports import BrowserEvent, Denied, Stirred, TabCrashed, TabGone, Wind
 from farm.protocol.identities import ProxyRoute
 from farm.protocol.plan import BrowserOptions, Egress, Geolocation
 
-MAX_EXTRA_TABS = 5
 CLOSE_S = 4.0
 
 
@@ -45,6 +45,7 @@ class Window:
         self._lost = False
         self._unclaimed: list[Page] = []
         self._running: dict[str, Egress] = {}
+        self._permissions: tuple[str, ...] = ()
         self._upstream: Upstream | None = None
 
     @property
@@ -64,6 +65,7 @@ class Window:
         """
         await self._forwarder.start()
         viewport, place = options.viewport, options.geolocation
+        self._permissions = options.permissions or ()
         self._context = await browser.new_context(
             proxy={"server": self._forwarder.address},
             viewport={"width": viewport.width, "height": viewport.height} if viewport else None,
@@ -142,6 +144,18 @@ class Window:
             self._apply_egress()
         else:
             self._running.clear()
+
+    async def reset(self, context_id: str) -> None:
+        """Make its only tab as a new one.
+
+        Raises:
+            Unproven: If something may be left; the window must not be used again.
+        """
+        tab = self.tabs[context_id]
+        if len(self.context.pages) > 1:
+            raise Unproven("there is more than one page in it")
+        self._forwarder.shut()  # connections tell a server who comes again; the next run opens it
+        await tab.reset(permissions=self._permissions)
 
     def abandon(self, context_id: str) -> None:
         """Cut the attempt on a tab off from the world, at once, unless others share its ways."""
@@ -223,8 +237,8 @@ class Window:
         owner = await self._owner(page)
         if owner is None or owner.happenings is None:
             await _close_quietly(page)
-        elif len(owner.extras) >= MAX_EXTRA_TABS:
-            owner.note("popup_closed", f"more than {MAX_EXTRA_TABS}: {page.url}")
+        elif len(owner.extras) >= owner.most_extras:
+            owner.note("popup_closed", f"more than {owner.most_extras}: {page.url}")
             await _close_quietly(page)
         else:
             guard_page(page, owner)

@@ -230,6 +230,8 @@ class Agent:
     farm: Farm | None = None
     links: int = 0
     tabs: dict[str, wire.Token | None] = field(default_factory=dict)
+    profiles: dict[str, str] = field(default_factory=dict)
+    """Of the windows, by tab."""
     held_result: dict[str, wire.Result] = field(default_factory=dict)
     runs: dict[str, wire.Command] = field(default_factory=dict)
     heard: list[wire.ToAgent] = field(default_factory=list)
@@ -309,7 +311,12 @@ class Agent:
             self.link,
             epoch=self._epoch_number,
             number=self._number,
-            windows=[] if self.flows else [Window(window_id=WindowId(tab)) for tab in self.tabs],
+            windows=[]
+            if self.flows
+            else [
+                Window(window_id=WindowId(tab), profile=self.profiles.get(tab, ""))
+                for tab in self.tabs
+            ],
             contexts=[
                 Context(
                     context_id=ContextId(tab),
@@ -341,6 +348,8 @@ class Agent:
         match order.body:
             case wire.OpenWindow() | wire.CreateFlow():
                 assert isinstance(order.body, wire.CreateFlow) is bool(self.flows)
+                if isinstance(order.body, wire.OpenWindow):
+                    self.profiles[f"T{self._made + 1}"] = order.body.profile
                 self.opened += 1
                 await self._open(order)
             case wire.RunPlan() if self.refuse_runs is not None:

@@ -156,6 +156,8 @@ effects: idempotent
 requires: {metadata: {region: eu, gpu: null, n: 1.0}, client_type: browser}
 browser:
   viewport: {width: 800, height: 600}
+  bounds: {left: 10, top: 20, width: 900, height: 700}
+  popups: 2
   device_scale_factor: 2
   locale: en-GB
   timezone: Europe/Oslo

@@ -93,4 +93,4 @@ def brightness(colour: str) -> float:
 
 
 def test_the_script_is_one_call_with_the_names_it_shares_with_the_agent() -> None:
-    assert overlay.SCRIPT.endswith(f'("__tabfarm", "{overlay.BINDING}")')
+    assert overlay.SCRIPT.endswith('("__tabfarm")')
