@@ -18,7 +18,7 @@ from agent.clock import monotonic, wall_clock
 from agent.config import Settings, environment
 from agent.link import HttpUploads, WebSocketLink
 from agent.loans import HttpLoans
-from agent.machine import Machine, Profile
+from agent.machine import Limits, Machine, Profile
 from agent.machine.events import Exit, StopRequested
 from agent.ports import BrowserUnavailable, Host, LinkRefused
 from agent.runner import Runner
@@ -70,6 +70,7 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
                 hello=_hello(settings, video=ffmpeg is not None),
                 identity_idle_s=settings.identity_idle_s,
                 look_s=_LOOK_S if settings.headed and not flows_only else None,
+                limits=_limits(settings),
                 prepared_windows=0 if flows_only else settings.prepared_windows,
                 prepared_options=settings.prepared_options,
             ),
@@ -132,6 +133,20 @@ def _flows(settings: Settings, may_act: Callable[[], bool]) -> Host:
 
     return FlowHost(
         max_page_bytes=settings.max_page_bytes, activities=settings.activities, may_act=may_act
+    )
+
+
+def _limits(settings: Settings) -> Limits:
+    if settings.type == "console":
+        return Limits()
+    return Limits(
+        window_uses=settings.recycle_window_uses,
+        window_age_s=settings.recycle_window_age_s,
+        browser_uses=settings.recycle_browser_uses,
+        browser_age_s=settings.recycle_browser_age_s,
+        browser_mb=settings.recycle_browser_mb,
+        renderer_mb=settings.recycle_renderer_mb,
+        patience_s=settings.recycle_patience_s,
     )
 
 

@@ -23,6 +23,7 @@ from agent.chromium.screen import Seen
 from agent.chromium.shielding import to_the_end, within
 from agent.chromium.sight import Sight, guessed
 from agent.chromium.tabs import Tab
+from agent.chromium.weighing import weigh
 from agent.chromium.windows import CLOSE_S, Window
 from agent.chromium.workspace import sweep
 from agent.machine.control import Move
@@ -263,6 +264,13 @@ class ChromiumBrowser:
                 if tab.happenings is not None and not tab.pressed.full():
                     tab.pressed.put_nowait(press)
 
+    async def weigh(self) -> tuple[float, float]:
+        """Weigh the browser; see the port."""
+        if self._life is None or self._life.ended:
+            return 0.0, 0.0
+        weight = await asyncio.to_thread(weigh, self._life.groups())
+        return weight.browser_mb, weight.renderer_mb
+
     async def reset(self, context_id: str) -> bool:
         """Make a tab as a new one; see the port."""
         place = self._place(context_id)
@@ -326,7 +334,10 @@ class ChromiumBrowser:
                 await channel.send(gone.model_dump_json())
             return
         _, tab = place
-        await Watch(tab, channel, life.place).run()
+        try:
+            await Watch(tab, channel, life.place).run()
+        except Exception:  # noqa: BLE001 - who watches may never end what is watched
+            _log.exception("live.broken", context_id=context_id)
 
     async def drain(self) -> None:
         """Show in every tab that the agent takes nothing new; see the port."""
