@@ -47,7 +47,7 @@ COLOURS = {
     State.IDLE: "#1d5fbf",
     State.WORKING: "#b3126b",
     State.DRAINING: "#8a5a00",
-    State.PAUSED: "#5b3fb3",
+    State.PAUSED: "#6a4fc7",
     State.HUMAN: "#0b7a3b",
 }
 """Of the frame; each bears white text, and is seen on white and on black."""
