@@ -276,8 +276,13 @@ class Host(Protocol):
 class Browser(Host, Protocol):
     """A host with windows and tabs, which have to be opened."""
 
-    async def open_window(self, window_id: str, context_id: str, options: BrowserOptions) -> None:
-        """Open a window of a new identity with one tab, under the names given."""
+    async def open_window(
+        self, window_id: str, context_id: str, options: BrowserOptions, *, resets: bool = False
+    ) -> None:
+        """Open a window of a new identity with one tab, under the names given.
+
+        With `resets` the tab may be asked to `reset` later.
+        """
         ...
 
     async def open_tab(self, window_id: str, context_id: str) -> None:
@@ -297,6 +302,17 @@ class Browser(Host, Protocol):
         """See which windows and tabs there are, those of people too.
 
         Never fails: where the browser does not say in time, it is what was seen last.
+        """
+        ...
+
+    async def weigh(self) -> tuple[float, float]:
+        """Return how many MB the browser has, and how many its heaviest renderer has; 0 if none."""
+        ...
+
+    async def reset(self, context_id: str) -> bool:
+        """Make the only tab of a window as a new one, in bounded time.
+
+        Tells whether nothing is left of what ran there; if not, the window must be closed.
         """
         ...
 

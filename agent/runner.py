@@ -21,7 +21,6 @@ from agent.ports import (
     Uploads,
 )
 from farm.protocol import messages as wire
-from farm.protocol.plan import BrowserOptions
 from farm.protocol.recordings import RecordingKind
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -285,17 +284,19 @@ class Runner:
             outcome = task.result()
         self.post(ev.RunEnded(start.command_id, outcome))
 
-    async def _work(self, instruction: Instruction) -> None:
+    async def _work(self, instruction: Instruction) -> None:  # noqa: C901 - a flat table
         match instruction:
             case ev.StartBrowser(epoch):
                 await self._start_browser(epoch)
-            case ev.OpenWindow(command_id, window_id, context_id, options):
-                opening = self._browser.open_window(window_id, context_id, options)
+            case ev.OpenWindow(command_id, window_id, context_id, options, resets):
+                opening = self._browser.open_window(window_id, context_id, options, resets=resets)
                 await self._open(command_id, opening)
-            case ev.PrepareWindow(window_id, context_id, options):
-                await self._prepare(window_id, context_id, options)
+            case ev.PrepareWindow():
+                await self._prepare(instruction)
             case ev.OpenTab(command_id, window_id, context_id):
                 await self._open(command_id, self._browser.open_tab(window_id, context_id))
+            case ev.ResetTab(context_id):
+                self.post(ev.Reset(context_id, await self._browser.reset(context_id)))
             case ev.Look(epoch):
                 self.post(ev.Seen(epoch, await self._browser.look()))
             case ev.CloseTab(context_id):
@@ -315,6 +316,12 @@ class Runner:
                 await self._intervene(context_id, wanted)
             case ev.ShowDraining():
                 await self._host.drain()
+            case ev.Recycle(reason):
+                log.info("browser.recycling", reason=reason)
+                await self._host.drain()
+            case ev.Weigh(epoch):
+                weight = await self._browser.weigh()
+                self.post(ev.Weighed(epoch, *weight))
             case _:
                 raise AssertionError(instruction)
 
@@ -346,9 +353,12 @@ class Runner:
             return
         self.post(ev.Opened(command_id))
 
-    async def _prepare(self, window_id: str, context_id: str, options: BrowserOptions) -> None:
+    async def _prepare(self, order: ev.PrepareWindow) -> None:
+        context_id = order.context_id
         try:
-            await self._browser.open_window(window_id, context_id, options)
+            await self._browser.open_window(
+                order.window_id, context_id, order.options, resets=order.resets
+            )
         except (BrowserUnavailable, KeyError) as error:
             self.post(ev.PrepareFailed(context_id, str(error)))
             return

@@ -25,6 +25,7 @@ class Proxying:
     """`host:port` of each request that was let through, as it was asked for."""
     heads: list[bytes] = field(default_factory=list)
     refused: int = 0
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     def route(self, **changes: Any) -> dict[str, Any]:
         """What an agent is lent to use it."""
@@ -33,7 +34,9 @@ class Proxying:
 
     async def open(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         self.places.append(f"{host}:{port}")
-        return await asyncio.open_connection(self.names.get(host, host), port)
+        reader, writer = await asyncio.open_connection(self.names.get(host, host), port)
+        self.writers.append(writer)
+        return reader, writer
 
 
 async def _by_http(
@@ -136,6 +139,7 @@ async def proxying(
     speak = _by_socks if scheme == "socks5" else _by_http
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        proxy.writers.append(writer)
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             await speak(proxy, reader, writer)
         with contextlib.suppress(ConnectionError):
@@ -148,3 +152,6 @@ async def proxying(
         yield proxy
     finally:
         server.close()
+        for writer in proxy.writers:
+            writer.transport.abort()
+        await asyncio.sleep(0)  # for them to be told

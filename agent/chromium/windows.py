@@ -8,10 +8,11 @@ from playwright.async_api import BrowserContext, Download, Page
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Geolocation as PlaywrightGeolocation
 
-from agent.chromium.control import TabControl
+from agent.chromium.control import Guarding, TabControl
 from agent.chromium.forwarder import Forwarder
 from agent.chromium.guards import guard_headed, guard_page
 from agent.chromium.overlays import TabOverlay
+from agent.chromium.resetting import Unproven
 from agent.chromium.shielding import within
 from agent.chromium.sight import Shown
 from agent.chromium.tabs import End, Tab
@@ -21,7 +22,6 @@ from agent.ports import BrowserEvent, Denied, Stirred, TabCrashed, TabGone, Wind
 from farm.protocol.identities import ProxyRoute
 from farm.protocol.plan import BrowserOptions, Egress, Geolocation
 
-MAX_EXTRA_TABS = 5
 CLOSE_S = 4.0
 
 
@@ -45,6 +45,7 @@ class Window:
         self._lost = False
         self._unclaimed: list[Page] = []
         self._running: dict[str, Egress] = {}
+        self._permissions: tuple[str, ...] = ()
         self._upstream: Upstream | None = None
 
     @property
@@ -64,6 +65,7 @@ class Window:
         """
         await self._forwarder.start()
         viewport, place = options.viewport, options.geolocation
+        self._permissions = options.permissions or ()
         self._context = await browser.new_context(
             proxy={"server": self._forwarder.address},
             viewport={"width": viewport.width, "height": viewport.height} if viewport else None,
@@ -86,12 +88,12 @@ class Window:
         if headed:
             await guard_headed(self._context)
 
-    async def open_tab(self, context_id: str, *, overlay: bool, guard: bool) -> Tab:
+    async def open_tab(self, context_id: str, *, overlay: bool, guarding: Guarding) -> Tab:
         """Open one more tab, with or without the overlay, and the guard against people's input."""
         self._opening += 1
         try:
             shown = TabOverlay(f"{self.window_id} · {context_id}") if overlay else None
-            tab = await Tab.open(context_id, self.context, shown, TabControl(guard=guard))
+            tab = await Tab.open(context_id, self.context, shown, TabControl(guarding))
         finally:
             self._opening -= 1
         guard_page(tab.page, tab)
@@ -142,6 +144,18 @@ class Window:
             self._apply_egress()
         else:
             self._running.clear()
+
+    async def reset(self, context_id: str) -> None:
+        """Make its only tab as a new one.
+
+        Raises:
+            Unproven: If something may be left; the window must not be used again.
+        """
+        tab = self.tabs[context_id]
+        if len(self.context.pages) > 1:
+            raise Unproven("there is more than one page in it")
+        self._forwarder.shut()  # connections tell a server who comes again; the next run opens it
+        await tab.reset(permissions=self._permissions)
 
     def abandon(self, context_id: str) -> None:
         """Cut the attempt on a tab off from the world, at once, unless others share its ways."""
@@ -223,8 +237,8 @@ class Window:
         owner = await self._owner(page)
         if owner is None or owner.happenings is None:
             await _close_quietly(page)
-        elif len(owner.extras) >= MAX_EXTRA_TABS:
-            owner.note("popup_closed", f"more than {MAX_EXTRA_TABS}: {page.url}")
+        elif len(owner.extras) >= owner.most_extras:
+            owner.note("popup_closed", f"more than {owner.most_extras}: {page.url}")
             await _close_quietly(page)
         else:
             guard_page(page, owner)

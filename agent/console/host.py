@@ -85,7 +85,7 @@ class FlowHost:
             failure = Failure(
                 reason=Reason.JOB_TIMEOUT, detail=f"the job did not end within {limit:g} s"
             )
-            return Outcome(outcome="timed_out", failure=failure)
+            return Outcome(outcome="timed_out", failure=failure, page_gone=True)
         finally:
             self._attempts.discard(task)
 
@@ -105,7 +105,9 @@ class FlowHost:
         except Exception as error:  # noqa: BLE001 - a run ends with an outcome, whatever happens
             _log.exception("attempt.broken", context_id=context_id)
             return _failed(Reason.INTERNAL, f"{type(error).__name__}: {error}")
-        return Outcome(outcome="succeeded" if failure is None else "failed", failure=failure)
+        if failure is not None:
+            return Outcome(outcome="failed", failure=failure, page_gone=True)
+        return Outcome(outcome="succeeded")
 
     async def drain(self) -> None:
         """Nobody sees a flow; see the port."""
@@ -128,4 +130,5 @@ class FlowHost:
 
 
 def _failed(reason: Reason, detail: str) -> Outcome:
-    return Outcome(outcome="failed", failure=Failure(reason=reason, detail=detail[:2000]))
+    failure = Failure(reason=reason, detail=detail[:2000])
+    return Outcome(outcome="failed", failure=failure, page_gone=True)

@@ -53,7 +53,9 @@ class StandInBrowser:
         self.tell = tell
         return BrowserInfo(product="Chrome/1", executable="chrome", pid=1)
 
-    async def open_window(self, window_id: str, context_id: str, options: BrowserOptions) -> None:
+    async def open_window(
+        self, window_id: str, context_id: str, options: BrowserOptions, *, resets: bool = False
+    ) -> None:
         if self.unavailable:
             raise BrowserUnavailable("no window")
         self.open.add(context_id)
@@ -81,6 +83,12 @@ class StandInBrowser:
 
     async def look(self) -> tuple[ev.SeenWindow, ...]:
         return self.seen
+
+    async def weigh(self) -> tuple[float, float]:
+        return 0.0, 0.0
+
+    async def reset(self, context_id: str) -> bool:
+        return context_id in self.open
 
     async def close_tab(self, context_id: str) -> None:
         self.open.discard(context_id)
