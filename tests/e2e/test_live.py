@@ -141,7 +141,7 @@ def paste(page: Page, text: str) -> None:
 
 
 def test_the_wall_shows_every_tab_at_work_and_leads_to_each(
-    cli: Cli, site: Site, tmp_path: Path, browser: Browser
+    farm: RunningFarm, cli: Cli, site: Site, tmp_path: Path, browser: Browser
 ) -> None:
     (tmp_path / "page.html").write_text("<body style='background:rgb(0,0,255)'>")
     job = tmp_path / "job.json"
@@ -149,6 +149,8 @@ def test_the_wall_shows_every_tab_at_work_and_leads_to_each(
     job.write_text(json.dumps({"name": "blue", "steps": steps}))
     job_id = cli.json("jobs", "submit", str(job))["id"]
     try:
+        until(lambda: job_id in cli("workers", "--json").stdout, lambda: "it does not run", 20)
+        assert cli("live", job_id).stdout.startswith(f"{farm.url}/v1/live/T")
         with browser.new_context() as context:
             wall = context.new_page()
             wall.goto(cli("live").stdout.strip())

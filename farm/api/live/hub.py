@@ -145,6 +145,8 @@ class Watched:
     async def _send(self, text: str, payload: memoryview | None = None) -> None:
         if self._opening is None or self._closed is not None:
             return
+        if self._opening.done() and self._opening.exception() is not None:
+            return
         try:
             channel = await asyncio.shield(self._opening)
             await channel.send(text, payload)
@@ -294,8 +296,9 @@ class Hub:
         """
         watched = self._tabs.get(place.context)
         if watched is None or watched.place.token != place.token:
-            watched = self._tabs[place.context] = self._watch(place)
+            watched = self._watch(place)
         self._check_room(watched)
+        self._tabs[place.context] = watched
         watched.add(viewer)
         try:
             await watched.ready()

@@ -10,6 +10,7 @@ from farm.core.model import (
     Assignment,
     Client,
     ClientId,
+    ClientType,
     ContextId,
     Instant,
     LinkId,
@@ -96,7 +97,7 @@ class Places:
         return [
             (client, assignment)
             for client in snapshot.clients
-            if namespace in client.namespaces
+            if namespace in client.namespaces and client.client_type is ClientType.BROWSER
             for assignment in client.assignments.values()
             if assignment.namespace == namespace and assignment.context_id in client.contexts
         ]
