@@ -11,10 +11,10 @@ from tests.benchmarks.site import PAGES, ROWS
 class Load:
     """One cell of measurements."""
 
-    def __init__(self, client: FarmClient, base: str, *, reuse: bool) -> None:
+    def __init__(self, client: FarmClient, base: str, context: str) -> None:
         self._client = client
         self._base = base
-        self._context = "reuse" if reuse else "fresh"
+        self._context = context
         self._number = 0
         self.latencies: list[float] = []
 
