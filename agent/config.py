@@ -106,6 +106,17 @@ class Settings(BaseSettings):
     overlay: bool = True
     """Show in each worker tab of a headed browser what it does. Pages can see that it is there."""
 
+    input_guard: bool | None = None
+    """Keep people's mouse and keys away from worker tabs while automation has control (1), or not
+    (0); by default where there are windows."""
+
+    takeover_key: Annotated[str, Field(max_length=64)] = "Control+Alt+Home"
+    """With the guard: the key, taken from the whole X display, that takes over the worker tab in
+    the window that has the focus, or else the pointer, and hands it back. Empty takes none."""
+
+    longest_pause_s: Annotated[float, Field(gt=0, le=604_800)] = 3_600.0
+    """So long a job may be paused, or in a person's hands, at a time; then it fails."""
+
     slow_mo_ms: Annotated[int, Field(ge=0, le=60_000)] = 0
     """Wait so long after each action, for people who watch."""
 

@@ -7,6 +7,7 @@ import os
 import signal
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TYPE_CHECKING
 
 import aiohttp
 import structlog
@@ -19,12 +20,15 @@ from agent.link import HttpUploads, WebSocketLink
 from agent.loans import HttpLoans
 from agent.machine import Limits, Machine, Profile
 from agent.machine.events import Exit, StopRequested
-from agent.ports import Browser, BrowserUnavailable, Host, LinkRefused
+from agent.ports import BrowserUnavailable, Host, LinkRefused
 from agent.runner import Runner
 from agent.telemetry import configure_logging
 from agent.xvfb import Xvfb, XvfbUnavailable
 from farm.protocol.messages import Capacity, Hello
 from farm.protocol.recordings import RECORDS, RECORDS_VIDEO
+
+if TYPE_CHECKING:
+    from agent.chromium.browser import ChromiumBrowser
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -94,17 +98,20 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
             ).short,
         )
         _listen_for_signals(runner, settings)
-        return await runner.run()
+        with _people_seen(settings, env, browser):
+            return await runner.run()
 
 
 def _browser(
     settings: Settings, env: Mapping[str, str], ffmpeg: str | None, may_act: Callable[[], bool]
-) -> Browser:
+) -> "ChromiumBrowser":
     from agent.chromium.browser import ChromiumBrowser  # takes long, and flows do without
 
     return ChromiumBrowser(
         headless=not settings.headed,
         overlay=settings.overlay,
+        guard=_guards(settings),
+        longest_pause_s=settings.longest_pause_s,
         env=env,
         executable=settings.browser,
         sandbox=settings.sandbox,
@@ -149,7 +156,7 @@ def _hello(settings: Settings, *, video: bool) -> Hello:
     return Hello(
         client_id=settings.client_id,
         client_type=settings.type,
-        capabilities=() if flows else ("pause", "resume", "takeover", "hand_back"),
+        capabilities=() if flows else _can(settings),
         instance=uuid.uuid4().hex,
         epoch="",
         namespaces=settings.namespaces,
@@ -161,6 +168,31 @@ def _hello(settings: Settings, *, video: bool) -> Hello:
             max_flows=(settings.max_flows or settings.slots) if flows else 0,
         ),
     )
+
+
+def _can(settings: Settings) -> tuple[str, ...]:
+    shown = settings.headed and settings.overlay
+    return ("pause", "resume", "takeover", "hand_back", *(("message",) if shown else ()))
+
+
+def _guards(settings: Settings) -> bool:
+    return settings.headed if settings.input_guard is None else settings.input_guard
+
+
+def _people_seen(
+    settings: Settings, env: Mapping[str, str], browser: "ChromiumBrowser | None"
+) -> contextlib.AbstractContextManager[None]:
+    """Watch the display for what the guard keeps out of the pages, and so from the overlay."""
+    if browser is None or not (settings.headed and settings.overlay and _guards(settings)):
+        return contextlib.nullcontext()
+    from agent.chromium.screen import Seen, watching  # needed where there is a screen
+
+    loop = asyncio.get_running_loop()
+
+    def tell(press: Seen) -> None:
+        loop.call_soon_threadsafe(browser.seen, press)
+
+    return watching(env["DISPLAY"], key=settings.takeover_key, tell=tell)
 
 
 def _listen_for_signals(runner: Runner, settings: Settings) -> None:

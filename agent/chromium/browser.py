@@ -13,12 +13,14 @@ from playwright.async_api import Error as PlaywrightError
 
 from agent.chromium.attempt import Attempt, RunPlan
 from agent.chromium.borrowing import Borrowing
+from agent.chromium.control import LONGEST_S, Guarding
 from agent.chromium.discovery import find
 from agent.chromium.launch import Life
 from agent.chromium.launching import turn
 from agent.chromium.live import Watch
 from agent.chromium.recording import Recordings, Studio
 from agent.chromium.resetting import Unproven
+from agent.chromium.screen import Seen
 from agent.chromium.shielding import to_the_end, within
 from agent.chromium.sight import Sight, guessed
 from agent.chromium.tabs import Tab
@@ -64,6 +66,7 @@ class ChromiumBrowser:
         headless: bool,
         overlay: bool = True,
         guard: bool = False,
+        longest_pause_s: float = LONGEST_S,
         env: Mapping[str, str],
         executable: str | None = None,
         sandbox: bool | None = None,
@@ -79,6 +82,7 @@ class ChromiumBrowser:
             headless: Without windows.
             overlay: Show people in each tab what it does; without windows there is none.
             guard: Keep people's input away from worker tabs while automation has control.
+            longest_pause_s: So long a run may be paused, or in a person's hands, at a time.
             env: The agent's environment; what Chromium gets of it is an allow-list. Headed use
                 needs `DISPLAY` in it.
             executable: A browser to use and no other.
@@ -93,7 +97,7 @@ class ChromiumBrowser:
         """
         self._headless = headless
         self._overlay = overlay and not headless
-        self._guard = guard
+        self._guarding = Guarding(guard=guard, longest_s=longest_pause_s)
         self._env = env
         self._executable = executable
         self._sandbox = sandbox
@@ -152,7 +156,7 @@ class ChromiumBrowser:
 
         async def opening() -> None:
             await window.open(life.browser, options, headed=not self._headless)
-            tab = await window.open_tab(context_id, overlay=self._overlay, guard=self._guard)
+            tab = await window.open_tab(context_id, overlay=self._overlay, guarding=self._guarding)
             if options.bounds is not None:
                 await tab.place(options.bounds)
             if resets:
@@ -167,7 +171,7 @@ class ChromiumBrowser:
     async def open_tab(self, window_id: str, context_id: str) -> None:
         """Open one more tab in a window; see the port."""
         life, window = self._living(), self._windows[window_id]
-        opening = window.open_tab(context_id, overlay=self._overlay, guard=self._guard)
+        opening = window.open_tab(context_id, overlay=self._overlay, guarding=self._guarding)
         try:
             await to_the_end(self._bounded(life, opening), name="tab.open")
         except asyncio.CancelledError:
@@ -199,6 +203,8 @@ class ChromiumBrowser:
             raise
         finally:
             window.finish(context_id)
+        if self._keep_open:
+            await tab.control.open_up()
         if outcome.outcome != "succeeded" and self._keep_open:
             return replace(outcome, page_gone=False)
         if outcome.outcome != "succeeded":
@@ -233,6 +239,8 @@ class ChromiumBrowser:
                 tab.control.move(Move.TAKE_OVER, wanted.by)
             case "hand_back":
                 tab.control.move(Move.HAND_BACK, wanted.by)
+            case "message" if tab.overlay is not None:
+                await tab.overlay.say(f"{wanted.by}: {wanted.text}")
             case "message":
                 raise KeyError(context_id)
             case _ as unreachable:
@@ -250,6 +258,13 @@ class ChromiumBrowser:
                 if life is self._life:
                     self._seen = seen
         return self._seen
+
+    def seen(self, press: Seen) -> None:
+        """Take in what somebody has pressed on the screen, where input is kept out of pages."""
+        for window in self._windows.values():
+            for tab in window.tabs.values():
+                if tab.happenings is not None and not tab.pressed.full():
+                    tab.pressed.put_nowait(press)
 
     async def weigh(self) -> tuple[float, float]:
         """Weigh the browser; see the port."""

@@ -100,7 +100,7 @@ def _process(
 
 
 @contextlib.asynccontextmanager
-async def _farm(base: str, slots: int) -> AsyncIterator[Farm]:
+async def _farm(base: str, slots: int, *options: str) -> AsyncIterator[Farm]:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         data = Path(folder) / "farm"
         host = base.removeprefix("http://")
@@ -114,6 +114,7 @@ async def _farm(base: str, slots: int) -> AsyncIterator[Farm]:
             str(data),
             "--allow",
             host,
+            *options,
         )
         with _process(*arguments, env=_agents(slots)) as running:
             url, token = await _address(data)
@@ -140,9 +141,9 @@ async def _until_ready(client: FarmClient) -> None:
             await asyncio.sleep(0.1)
 
 
-def _farm_cell(client: FarmClient, base: str, context: str) -> Cell:
+def _farm_cell(client: FarmClient, base: str, **browser: str) -> Cell:
     async def run(concurrency: int, seconds: float) -> list[float]:
-        load = Load(client, base, context)
+        load = Load(client, base, browser)
         await load.run(concurrency, seconds)
         return load.latencies
 
@@ -178,13 +179,15 @@ async def run(seconds: float, rounds: int, concurrencies: tuple[int, ...]) -> di
                 _farm(base, slots) as clean,
                 _farm(base, slots) as reset,
                 _farm(base, slots) as reuse,
+                _farm(base, slots, "--agents", "0", "--console", "1") as flow,
             ):
                 cells = [
                     ("bare-tab", bare.cell("tab"), bare.pid),
                     ("bare-context", bare.cell("context"), bare.pid),
-                    ("farm-clean", _farm_cell(clean.client, base, "fresh"), clean.pid),
-                    ("farm-reset", _farm_cell(reset.client, base, "reset"), reset.pid),
-                    ("farm-reuse", _farm_cell(reuse.client, base, "reuse"), reuse.pid),
+                    ("farm-clean", _farm_cell(clean.client, base, context="fresh"), clean.pid),
+                    ("farm-reset", _farm_cell(reset.client, base, context="reset"), reset.pid),
+                    ("farm-reuse", _farm_cell(reuse.client, base, context="reuse"), reuse.pid),
+                    ("farm-flow", _farm_cell(flow.client, base, use="none"), flow.pid),
                 ]
                 rows = await _rounds(cells, seconds, rounds, concurrencies)
                 return {"machine": _machine(bare.browser), "rows": rows}
@@ -243,6 +246,11 @@ def _verdicts(rows: list[dict[str, Any]], *, shell: bool) -> list[str]:
         lines.append(
             f"x{concurrency}: clean {clean:.2f} of a bare context ({_met(clean <= 1.25)} 1.25); "
             f"reuse {extra:+.1f} CPU-ms against a bare tab ({_met(extra <= 25)} 25)"
+        )
+        tab, flow = cpu["farm-clean", concurrency], cpu["farm-flow", concurrency]
+        lines.append(
+            f"x{concurrency}: a flow takes {flow:.1f} CPU-ms a job, a tab {tab:.1f}:"
+            f" {tab / flow:.1f} times as much"
         )
     return lines
 
