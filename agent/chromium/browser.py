@@ -15,6 +15,7 @@ from agent.chromium.attempt import Attempt, RunPlan
 from agent.chromium.borrowing import Borrowing
 from agent.chromium.control import LONGEST_S, Guarding
 from agent.chromium.discovery import find
+from agent.chromium.focus import Focus
 from agent.chromium.launch import Life
 from agent.chromium.launching import turn
 from agent.chromium.live import Watch
@@ -112,6 +113,7 @@ class ChromiumBrowser:
         self._sight: Sight | None = None
         """Of the windows of a headed browser."""
         self._seen: tuple[SeenWindow, ...] = ()
+        self._focus = Focus({} if headless else env)
         self._tell: Callable[[BrowserEvent], None] = lambda _: None
         self.escalations: Counter[Level] = Counter()
         """How often one means of ending a tab has failed and the next one had to be used."""
@@ -163,7 +165,8 @@ class ChromiumBrowser:
                 tab.traces.watch(tab.page)
 
         try:
-            await to_the_end(self._bounded(life, opening()), name="window.open")
+            async with self._focus.kept():
+                await to_the_end(self._bounded(life, opening()), name="window.open")
         except BaseException:
             await to_the_end(self._end_window(window_id))
             raise
