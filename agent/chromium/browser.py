@@ -17,6 +17,7 @@ from agent.chromium.control import LONGEST_S, Guarding
 from agent.chromium.discovery import find
 from agent.chromium.focus import Focus
 from agent.chromium.launch import Life
+from agent.chromium.launching import turn
 from agent.chromium.live import Watch
 from agent.chromium.recording import Recordings, Studio
 from agent.chromium.resetting import Unproven
@@ -132,7 +133,8 @@ class ChromiumBrowser:
             found, headless=self._headless, env=self._env, slow_mo_ms=self._slow_mo_ms
         )
         self._tell = tell
-        info = await life.start(lambda detail: self._on_lost(life, detail))
+        async with turn():
+            info = await life.start(lambda detail: self._on_lost(life, detail))
         try:
             await self.probe()
             if not self._headless:
