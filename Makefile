@@ -37,6 +37,7 @@ mutants: $(INSTALLED) ## Turn each comparison of the rules round: a test must fa
 
 bench: browser ## Measure the farm against bare Playwright, its pool, live view and overlay; writes build/*bench.json
 	@$(BIN)/python -m tests.benchmarks
+	@$(BIN)/python -m tests.benchmarks.ready
 	@$(BIN)/python -m tests.benchmarks.pool
 	@$(BIN)/python -m tests.benchmarks.overlay
 	@$(BIN)/python -m tests.benchmarks.live

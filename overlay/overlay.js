@@ -24,7 +24,7 @@
     .frame > .left { left: 0; box-shadow: 1px 0 #fff, 2px 0 #000; }
     .frame > .right { right: 0; box-shadow: -1px 0 #fff, -2px 0 #000; }
     .panel {
-      position: absolute; box-sizing: border-box; max-width: min(340px, 100%); padding: 4px 6px;
+      position: absolute; box-sizing: border-box; max-width: min(420px, 100%); padding: 4px 6px;
       border: 1px solid #fff; border-radius: 6px; box-shadow: 0 0 0 1px #000;
       background: #16181d; color: #fff; font: 12px/1.5 system-ui, sans-serif;
     }
@@ -34,7 +34,7 @@
     .state { padding: 0 5px; border-radius: 4px; background: var(--colour); flex: none; }
     button {
       all: unset; box-sizing: border-box; min-width: 24px; min-height: 20px; padding: 0 5px;
-      border: 1px solid #9aa0a6; border-radius: 4px; text-align: center; cursor: pointer;
+      border: 1px solid #9aa0a6; border-radius: 4px; text-align: center; cursor: pointer; white-space: nowrap; flex: none;
       pointer-events: auto; touch-action: none;
     }
     button:focus-visible { outline: 2px solid #fff; }

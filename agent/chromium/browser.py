@@ -15,7 +15,9 @@ from agent.chromium.attempt import Attempt, RunPlan
 from agent.chromium.borrowing import Borrowing
 from agent.chromium.control import LONGEST_S, Guarding
 from agent.chromium.discovery import find
+from agent.chromium.focus import Focus
 from agent.chromium.launch import Life
+from agent.chromium.launching import turn
 from agent.chromium.live import Watch
 from agent.chromium.recording import Recordings, Studio
 from agent.chromium.resetting import Unproven
@@ -111,6 +113,7 @@ class ChromiumBrowser:
         self._sight: Sight | None = None
         """Of the windows of a headed browser."""
         self._seen: tuple[SeenWindow, ...] = ()
+        self._focus = Focus({} if headless else env)
         self._tell: Callable[[BrowserEvent], None] = lambda _: None
         self.escalations: Counter[Level] = Counter()
         """How often one means of ending a tab has failed and the next one had to be used."""
@@ -130,7 +133,8 @@ class ChromiumBrowser:
             found, headless=self._headless, env=self._env, slow_mo_ms=self._slow_mo_ms
         )
         self._tell = tell
-        info = await life.start(lambda detail: self._on_lost(life, detail))
+        async with turn():
+            info = await life.start(lambda detail: self._on_lost(life, detail))
         try:
             await self.probe()
             if not self._headless:
@@ -161,7 +165,8 @@ class ChromiumBrowser:
                 tab.traces.watch(tab.page)
 
         try:
-            await to_the_end(self._bounded(life, opening()), name="window.open")
+            async with self._focus.kept():
+                await to_the_end(self._bounded(life, opening()), name="window.open")
         except BaseException:
             await to_the_end(self._end_window(window_id))
             raise

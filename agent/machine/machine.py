@@ -7,6 +7,7 @@ from agent.machine import events as ev
 from agent.machine.events import Event, Instruction, Outcome
 from agent.machine.link import LinkState
 from agent.machine.recycling import FOR_EVER, Limits, Recycling
+from agent.machine.restarts import Restarts
 from agent.machine.runs import Runs
 from agent.machine.state import Run
 from agent.machine.stock import Stock
@@ -59,6 +60,9 @@ class Machine:
         """Windows of people's that went with the last browser; told by the next `hello`."""
         self._recycling = Recycling(profile.limits)
         self._weigh_at = 0.0
+        self._restarts = Restarts()
+        self._start_at: float | None = None
+        """When the next browser is to be started, where that is not at once."""
         self._stock = Stock(profile.prepared_windows, profile.prepared_options)
         self._capacity = profile.hello.capacity
         """As negotiated; until then, as offered."""
@@ -130,7 +134,7 @@ class Machine:
             case ev.BrowserFailed(detail):
                 return self._browser_failed(detail)
             case ev.BrowserLost():
-                return self._browser_lost()
+                return self._browser_lost(self._restarts.lost(now))
             case ev.TabGone(context_id):
                 self._tabs.tab_gone(context_id)
             case ev.TabCrashed(context_id):
@@ -184,6 +188,7 @@ class Machine:
 
     def _browser_started(self, event: ev.BrowserStarted, now: float) -> list[Instruction]:
         self._recycling.begin(now)
+        self._restarts.began(now)
         self._weigh_at = now + _WEIGH_S
         self._failed_starts = 0
         self._started_once = True
@@ -207,7 +212,7 @@ class Machine:
             return [ev.Recycle(reason), *self._tabs.close_prepared(self._stock)]
         if self._runs.any_running() or not self._recycling.is_over(now, held=self._tabs.held()):
             return []
-        return [ev.KillBrowser(), *self._browser_lost()]
+        return [ev.KillBrowser(), *self._browser_lost(None)]
 
     def _weigh(self, now: float) -> list[Instruction]:
         if self._epoch is None or not self._recycling.wants_weighing() or now < self._weigh_at:
@@ -215,8 +220,10 @@ class Machine:
         self._weigh_at = now + _WEIGH_S
         return [ev.Weigh(self._epoch)]
 
-    def _browser_lost(self) -> list[Instruction]:
+    def _browser_lost(self, start_at: float | None) -> list[Instruction]:
+        """Nothing of the epoch is left; begin the next one, at once or by the clock."""
         self._user_windows_lost += self._tabs.user_windows
+        last = self._last_report()
         failed: list[Instruction] = [
             _failed(command_id, "the browser ended") for command_id in self._tabs.lost()
         ]
@@ -224,8 +231,22 @@ class Machine:
         self._looks.clear()
         self._link.forget_epoch()
         if self.draining:
-            return failed
-        return [*failed, ev.StartBrowser(self._new_epoch())]
+            return [*last, *failed]
+        if start_at is None:
+            return [*last, *failed, ev.StartBrowser(self._new_epoch())]
+        self._start_at = start_at
+        return [*last, *failed]
+
+    def _last_report(self) -> list[Instruction]:
+        """Tell the farm of no window that it could still lend; what is held ends by its result."""
+        self._tabs.forget_free()
+        return [ev.Send(self._report())] if self._link.reporting else []
+
+    def _start_when_due(self, now: float) -> list[Instruction]:
+        if self._start_at is None or self.draining or now < self._start_at:
+            return []
+        self._start_at = None
+        return [ev.StartBrowser(self._new_epoch())]
 
     def _opened(self, command_id: str, now: float) -> list[Instruction]:
         tab = self._tabs.opened(command_id, now)
@@ -448,6 +469,7 @@ class Machine:
         if self._epoch is not None and self._looks.is_due(now):
             instructions.append(ev.Look(self._epoch))
         instructions += self._refill(now)
+        instructions += self._start_when_due(now)
         instructions += self._weigh(now)
         instructions += self._recycle(now)
         if self._deadline is not None and now >= self._deadline:

@@ -428,6 +428,15 @@ class Tabs:
         if not self._in(window):
             self._windows.pop(window_id, None)
 
+    def forget_free(self) -> None:
+        """The browser is gone: what nobody holds is no more, what is held awaits its end."""
+        self._surroundings.clear()
+        for tab in list(self._tabs.values()):
+            if tab.token is not None:
+                tab.state, tab.gone = TabState.CLOSING, True
+            elif tab.state is not TabState.OPENING:
+                self._forget(tab)
+
     def lost(self) -> list[str]:
         """The browser is gone; return the commands that were opening something."""
         opening = {

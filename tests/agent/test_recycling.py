@@ -174,3 +174,31 @@ def test_a_browser_that_was_lost_begins_to_count_anew() -> None:
     scene.welcome(2)
     serves(scene, counter=2)
     assert not any(isinstance(i, ev.Recycle) for i in scene.passes(0.1))
+
+
+def test_a_browser_that_does_not_last_is_started_again_after_ever_longer() -> None:
+    scene = welcomed(Limits())
+    assert scene.on(ev.BrowserLost("x")) == [ev.StartBrowser("epoch-2")]
+    waits = []
+    for number in range(3, 12):
+        scene.on(ev.BrowserStarted(f"epoch-{number - 1}", "Chrome/1"))
+        assert scene.on(ev.BrowserLost("x")) == []
+        waited = 0.0
+        while ev.StartBrowser(f"epoch-{number}") not in scene.passes(0.5):
+            waited += 0.5
+        waits.append(waited + 0.5)
+    assert waits[:4] == [0.5, 1.0, 2.0, 4.0]
+    assert waits[-1] == 30.0
+    # One that has lasted is no failure.
+    scene.on(ev.BrowserStarted("epoch-11", "Chrome/1"))
+    scene.passes(31)
+    assert scene.on(ev.BrowserLost("x")) == [ev.StartBrowser("epoch-12")]
+
+
+def test_who_is_stopped_while_it_waits_starts_no_browser() -> None:
+    scene = welcomed(Limits())
+    scene.on(ev.BrowserLost("x"))
+    scene.on(ev.BrowserStarted("epoch-2", "Chrome/1"))
+    scene.on(ev.BrowserLost("x"))
+    scene.on(ev.StopRequested(5))
+    assert not any(isinstance(i, ev.StartBrowser) for i in scene.passes(2))

@@ -96,8 +96,10 @@ async def test_a_person_pauses_a_job_lets_it_go_on_and_stops_it_by_real_clicks(
     job = tmp_path / "job.yaml"
     steps = "- wait: 1500\n" * 20
     job.write_text(f"name: long\nsteps:\n- goto: 'data:text/html,<h1>x'\n{steps}")
+    # Without a window manager one that is prepared would lie on the one that is at work.
+    env = {"DISPLAY": display, "AGENT_PREPARED_WINDOWS": "0"}
     command = ("farm.cli", "run", str(job), "--headed", "-o", str(tmp_path / "out"))
-    async with process(*command, cwd=tmp_path, env={"DISPLAY": display}) as run:
+    async with process(*command, cwd=tmp_path, env=env) as run:
         await eventually(lambda: has(seen(display), COLOURS[State.WORKING]), 60)
         await press(display, "pause")
         await eventually(lambda: has(seen(display), COLOURS[State.PAUSED]))
