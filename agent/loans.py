@@ -16,8 +16,14 @@ from farm.protocol.identities import Lent
 from farm.protocol.messages import Token
 
 _FIRST_WAIT_S = 0.2
-_TRIES = 5
+_TRIES = 7
+"""Over some 13 s, in which a farm that was started anew is back, and linked to us again."""
 _CALL_S = 15.0
+_PASSING = (
+    HTTPStatus.FORBIDDEN,  # also where our link has not come up again
+    HTTPStatus.BAD_GATEWAY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
 _FAILURES = (aiohttp.ClientError, OSError, TimeoutError)
 
 T = TypeVar("T")
@@ -102,9 +108,9 @@ async def _check(answer: aiohttp.ClientResponse, reason: Reason) -> None:
         return
     if answer.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         raise BorrowRefused(Reason.IDENTITY_TOO_LARGE, await _said(answer))
-    if answer.status in (HTTPStatus.CONFLICT, HTTPStatus.FORBIDDEN):
+    if answer.status == HTTPStatus.CONFLICT:
         raise StaleAssignment
-    if answer.status in (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE):
+    if answer.status in _PASSING:
         raise aiohttp.ClientError(f"the farm answered {answer.status}")
     raise BorrowRefused(reason, await _said(answer))
 

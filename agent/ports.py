@@ -305,6 +305,10 @@ class Browser(Host, Protocol):
         """
         ...
 
+    async def weigh(self) -> tuple[float, float]:
+        """Return how many MB the browser has, and how many its heaviest renderer has; 0 if none."""
+        ...
+
     async def reset(self, context_id: str) -> bool:
         """Make the only tab of a window as a new one, in bounded time.
 

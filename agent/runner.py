@@ -316,6 +316,12 @@ class Runner:
                 await self._intervene(context_id, wanted)
             case ev.ShowDraining():
                 await self._host.drain()
+            case ev.Recycle(reason):
+                log.info("browser.recycling", reason=reason)
+                await self._host.drain()
+            case ev.Weigh(epoch):
+                weight = await self._browser.weigh()
+                self.post(ev.Weighed(epoch, *weight))
             case _:
                 raise AssertionError(instruction)
 

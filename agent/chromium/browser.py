@@ -13,14 +13,19 @@ from playwright.async_api import Error as PlaywrightError
 
 from agent.chromium.attempt import Attempt, RunPlan
 from agent.chromium.borrowing import Borrowing
+from agent.chromium.control import LONGEST_S, Guarding
 from agent.chromium.discovery import find
+from agent.chromium.focus import Focus
 from agent.chromium.launch import Life
+from agent.chromium.launching import turn
 from agent.chromium.live import Watch
 from agent.chromium.recording import Recordings, Studio
 from agent.chromium.resetting import Unproven
+from agent.chromium.screen import Seen
 from agent.chromium.shielding import to_the_end, within
 from agent.chromium.sight import Sight, guessed
 from agent.chromium.tabs import Tab
+from agent.chromium.weighing import weigh
 from agent.chromium.windows import CLOSE_S, Window
 from agent.chromium.workspace import sweep
 from agent.machine.control import Move
@@ -62,6 +67,7 @@ class ChromiumBrowser:
         headless: bool,
         overlay: bool = True,
         guard: bool = False,
+        longest_pause_s: float = LONGEST_S,
         env: Mapping[str, str],
         executable: str | None = None,
         sandbox: bool | None = None,
@@ -77,6 +83,7 @@ class ChromiumBrowser:
             headless: Without windows.
             overlay: Show people in each tab what it does; without windows there is none.
             guard: Keep people's input away from worker tabs while automation has control.
+            longest_pause_s: So long a run may be paused, or in a person's hands, at a time.
             env: The agent's environment; what Chromium gets of it is an allow-list. Headed use
                 needs `DISPLAY` in it.
             executable: A browser to use and no other.
@@ -91,7 +98,7 @@ class ChromiumBrowser:
         """
         self._headless = headless
         self._overlay = overlay and not headless
-        self._guard = guard
+        self._guarding = Guarding(guard=guard, longest_s=longest_pause_s)
         self._env = env
         self._executable = executable
         self._sandbox = sandbox
@@ -106,6 +113,7 @@ class ChromiumBrowser:
         self._sight: Sight | None = None
         """Of the windows of a headed browser."""
         self._seen: tuple[SeenWindow, ...] = ()
+        self._focus = Focus({} if headless else env)
         self._tell: Callable[[BrowserEvent], None] = lambda _: None
         self.escalations: Counter[Level] = Counter()
         """How often one means of ending a tab has failed and the next one had to be used."""
@@ -125,7 +133,8 @@ class ChromiumBrowser:
             found, headless=self._headless, env=self._env, slow_mo_ms=self._slow_mo_ms
         )
         self._tell = tell
-        info = await life.start(lambda detail: self._on_lost(life, detail))
+        async with turn():
+            info = await life.start(lambda detail: self._on_lost(life, detail))
         try:
             await self.probe()
             if not self._headless:
@@ -149,14 +158,15 @@ class ChromiumBrowser:
 
         async def opening() -> None:
             await window.open(life.browser, options, headed=not self._headless)
-            tab = await window.open_tab(context_id, overlay=self._overlay, guard=self._guard)
+            tab = await window.open_tab(context_id, overlay=self._overlay, guarding=self._guarding)
             if options.bounds is not None:
                 await tab.place(options.bounds)
             if resets:
                 tab.traces.watch(tab.page)
 
         try:
-            await to_the_end(self._bounded(life, opening()), name="window.open")
+            async with self._focus.kept():
+                await to_the_end(self._bounded(life, opening()), name="window.open")
         except BaseException:
             await to_the_end(self._end_window(window_id))
             raise
@@ -164,7 +174,7 @@ class ChromiumBrowser:
     async def open_tab(self, window_id: str, context_id: str) -> None:
         """Open one more tab in a window; see the port."""
         life, window = self._living(), self._windows[window_id]
-        opening = window.open_tab(context_id, overlay=self._overlay, guard=self._guard)
+        opening = window.open_tab(context_id, overlay=self._overlay, guarding=self._guarding)
         try:
             await to_the_end(self._bounded(life, opening), name="tab.open")
         except asyncio.CancelledError:
@@ -196,6 +206,8 @@ class ChromiumBrowser:
             raise
         finally:
             window.finish(context_id)
+        if self._keep_open:
+            await tab.control.open_up()
         if outcome.outcome != "succeeded" and self._keep_open:
             return replace(outcome, page_gone=False)
         if outcome.outcome != "succeeded":
@@ -230,6 +242,8 @@ class ChromiumBrowser:
                 tab.control.move(Move.TAKE_OVER, wanted.by)
             case "hand_back":
                 tab.control.move(Move.HAND_BACK, wanted.by)
+            case "message" if tab.overlay is not None:
+                await tab.overlay.say(f"{wanted.by}: {wanted.text}")
             case "message":
                 raise KeyError(context_id)
             case _ as unreachable:
@@ -247,6 +261,20 @@ class ChromiumBrowser:
                 if life is self._life:
                     self._seen = seen
         return self._seen
+
+    def seen(self, press: Seen) -> None:
+        """Take in what somebody has pressed on the screen, where input is kept out of pages."""
+        for window in self._windows.values():
+            for tab in window.tabs.values():
+                if tab.happenings is not None and not tab.pressed.full():
+                    tab.pressed.put_nowait(press)
+
+    async def weigh(self) -> tuple[float, float]:
+        """Weigh the browser; see the port."""
+        if self._life is None or self._life.ended:
+            return 0.0, 0.0
+        weight = await asyncio.to_thread(weigh, self._life.groups())
+        return weight.browser_mb, weight.renderer_mb
 
     async def reset(self, context_id: str) -> bool:
         """Make a tab as a new one; see the port."""

@@ -6,23 +6,30 @@ nothing but the picture it was sent last. Failing to show it fails nothing.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 from playwright.async_api import CDPSession
 from playwright.async_api import Error as PlaywrightError
 
 import overlay
+from agent.chromium.control import Act
+from agent.chromium.screen import Seen
 from agent.chromium.shielding import within
 from agent.clock import monotonic
+from agent.machine.control import Holder
 from farm.protocol.plan import Plan
 
 _log = structlog.get_logger(__name__)
 _START_S = 5.0
 _PATIENCE_S = 1.0
+_FRAME_PX = 3
+"""What a window's place may be off, by who tells it."""
+_TITLE = 60
+"""So much of a title is compared; a window shows no more of a long one."""
 _HEARD = 50
 _PACE_S = 0.5
 """Whoever has taken a page's process over is heard so often at once, and then at this pace."""
@@ -104,6 +111,23 @@ class _Sheet:
         with contextlib.suppress(PlaywrightError):
             await within(_PATIENCE_S, self._session.send("Runtime.evaluate", order))
 
+    async def seen(self, press: Seen) -> None:
+        """Take in a press on the screen, if it was in the window in which this page is in front."""
+        if self._drawn:
+            with contextlib.suppress(PlaywrightError):
+                await within(_PATIENCE_S, self._pressed(press))
+
+    async def _pressed(self, press: Seen) -> None:
+        send = self._session.send
+        bounds = (await send("Browser.getWindowForTarget"))["bounds"]
+        title = (await send("Target.getTargetInfo"))["targetInfo"]["title"]
+        if not is_in(press, bounds, title):
+            return
+        expression = overlay.press(
+            key=press.key, x=press.x, y=press.y, width=press.width, height=press.height
+        )
+        await send("Runtime.evaluate", {"expression": expression, "contextId": self._world})
+
     async def _listen(self, world: int) -> None:
         """Hear what people say in a document, until that is gone."""
         order = {
@@ -122,6 +146,27 @@ class _Sheet:
             await asyncio.sleep(0 if heard < _HEARD else _PACE_S)
 
 
+def is_in(press: Seen, bounds: Mapping[str, Any], title: str) -> bool:
+    """Tell whether a press was in the window with these bounds, while this page was in front."""
+    there = press.left, press.top, press.width, press.height
+    here = (bounds.get(name, 0) for name in ("left", "top", "width", "height"))
+    if any(abs(a - b) > _FRAME_PX for a, b in zip(there, here, strict=True)):
+        return False
+    return " ".join(press.title.split()).startswith(" ".join(title.split())[:_TITLE])
+
+
+class Wishes(Protocol):
+    """Hears what people at the browser want of a run, and what they do in its page."""
+
+    def wanted(self, said: overlay.Stop | overlay.Control) -> None:
+        """Somebody has pressed a button."""
+        ...
+
+    def acted(self, act: Act) -> None:
+        """The person in control has done something in the page."""
+        ...
+
+
 class TabOverlay:
     """Shows one picture in all pages of a tab."""
 
@@ -132,7 +177,7 @@ class TabOverlay:
         self._bare = 0
         """How many want the pages without it now."""
         self._sheets: list[_Sheet] = []
-        self._on_stop: Callable[[], None] | None = None
+        self._wishes: Wishes | None = None
 
     async def cover(self, session: CDPSession) -> None:
         """Show it in one more page, for as long as the session lasts."""
@@ -142,9 +187,9 @@ class TabOverlay:
         with contextlib.suppress(PlaywrightError):
             await within(_START_S, sheet.start())
 
-    async def begin(self, plan: Plan, on_stop: Callable[[], None]) -> None:
-        """Show that a run has begun; `on_stop` is called when a person wants it to end."""
-        self._since, self._on_stop = monotonic(), on_stop
+    async def begin(self, plan: Plan, wishes: Wishes) -> None:
+        """Show that a run has begun; `wishes` hears what people want of it."""
+        self._since, self._wishes = monotonic(), wishes
         self._picture = replace(
             self._picture.idle(),
             run=plan.attempt_id,
@@ -161,9 +206,26 @@ class TabOverlay:
 
     async def finish(self) -> None:
         """Show that nothing runs."""
-        self._on_stop = None
+        self._wishes = None
         self._picture = self._picture.idle()
         await self._apply()
+
+    async def control(self, holder: Holder, by: str, asked: str) -> None:
+        """Show who has control."""
+        self._picture = replace(
+            self._picture, holder=overlay.Holder(holder.value), by=by, asked=asked
+        )
+        await self._apply()
+
+    async def say(self, text: str) -> None:
+        """Show what somebody has to say, until the run ends."""
+        self._picture = replace(self._picture, message=text)
+        await self._apply()
+
+    async def seen(self, press: Seen) -> None:
+        """Take in a press that was seen on the screen; see `agent.chromium.screen`."""
+        for sheet in tuple(self._sheets):
+            await sheet.seen(press)
 
     async def drain(self) -> None:
         """Show that the agent takes nothing new."""
@@ -197,8 +259,12 @@ class TabOverlay:
         match said:
             case overlay.Placed():
                 self._picture = replace(self._picture, placed=said)
-            case overlay.Stop(run=run):
-                if self._on_stop is not None and run == self._picture.run:
-                    self._on_stop()
+            case overlay.Acted(act=act) if self._wishes is not None:
+                self._wishes.acted(act)
+            case overlay.Stop(run=run) | overlay.Control(run=run):
+                if self._wishes is not None and run == self._picture.run:
+                    self._wishes.wanted(said)
+            case overlay.Acted():
+                pass  # of a run that has ended
             case _:
                 _log.warning("overlay.garbled", worker=self._picture.worker)

@@ -14,10 +14,12 @@ from agent.chromium.files import AttemptFiles
 from agent.chromium.happenings import Happenings
 from agent.chromium.overlays import TabOverlay
 from agent.chromium.resetting import Traces, Unproven, reset
+from agent.chromium.screen import Seen
 from agent.chromium.shielding import within
 from farm.protocol.plan import POPUPS, WindowBounds
 
 _STOP_S = 1.0
+_PRESSES = 16
 _ANSWER_S = 0.25
 _COVER_S = 10.0
 
@@ -49,6 +51,8 @@ class Tab:
         self.overlay = overlay
         """In a headed browser, where it is wanted."""
         self.control = control
+        self.pressed: asyncio.Queue[Seen] = asyncio.Queue(_PRESSES)
+        """What was pressed on the screen, in whichever window, while an attempt runs on it."""
         self._session = session
         self.traces = Traces()
         self.ended: asyncio.Future[End] = asyncio.get_running_loop().create_future()

@@ -8,7 +8,7 @@ from playwright.async_api import BrowserContext, Download, Page
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Geolocation as PlaywrightGeolocation
 
-from agent.chromium.control import TabControl
+from agent.chromium.control import Guarding, TabControl
 from agent.chromium.forwarder import Forwarder
 from agent.chromium.guards import guard_headed, guard_page
 from agent.chromium.overlays import TabOverlay
@@ -88,12 +88,12 @@ class Window:
         if headed:
             await guard_headed(self._context)
 
-    async def open_tab(self, context_id: str, *, overlay: bool, guard: bool) -> Tab:
+    async def open_tab(self, context_id: str, *, overlay: bool, guarding: Guarding) -> Tab:
         """Open one more tab, with or without the overlay, and the guard against people's input."""
         self._opening += 1
         try:
             shown = TabOverlay(f"{self.window_id} · {context_id}") if overlay else None
-            tab = await Tab.open(context_id, self.context, shown, TabControl(guard=guard))
+            tab = await Tab.open(context_id, self.context, shown, TabControl(guarding))
         finally:
             self._opening -= 1
         guard_page(tab.page, tab)

@@ -136,6 +136,15 @@ class PrepareFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class Weighed:
+    """How much memory a browser life has: all of it, and its heaviest renderer."""
+
+    epoch: str
+    browser_mb: float
+    renderer_mb: float
+
+
+@dataclass(frozen=True, slots=True)
 class Reset:
     """A tab is as new, or can't be made so."""
 
@@ -229,6 +238,7 @@ Event = (
     | Prepared
     | PrepareFailed
     | Reset
+    | Weighed
     | Noted
     | RunEnded
     | Probed
@@ -293,6 +303,20 @@ class Look:
     """See which windows and tabs there are; answer with `Seen` of this epoch."""
 
     epoch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Weigh:
+    """See how much memory this browser life has; `Weighed` follows, if it lasts until then."""
+
+    epoch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recycle:
+    """Show people that the browser will be replaced, and why."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,6 +423,8 @@ Instruction = (
     | PrepareWindow
     | OpenTab
     | ResetTab
+    | Weigh
+    | Recycle
     | Look
     | CloseTab
     | CloseWindow

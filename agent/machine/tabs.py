@@ -4,6 +4,7 @@ from collections import Counter
 
 from agent.machine import events as ev
 from agent.machine.events import Instruction
+from agent.machine.recycling import Recycling
 from agent.machine.state import Tab, TabState, Window
 from agent.machine.stock import Kind, Room, Stock
 from agent.machine.surroundings import Surroundings
@@ -308,7 +309,7 @@ class Tabs:
         tab.state, tab.reset, window.used_at = TabState.IDLE, True, now
         return self._offer(window) if tab.token is None else []
 
-    def retire(self, context_id: str) -> list[Instruction]:
+    def retire(self, context_id: str, recycling: Recycling, now: float) -> list[Instruction]:
         """Nothing more is run under a tab's assignment: clean or close an anonymous window."""
         tab = self._tabs.get(context_id)
         if tab is None or tab.state is not TabState.IDLE:
@@ -316,7 +317,7 @@ class Tabs:
         window = self._windows[tab.window_id]
         if window.identity is not None or window.flow:
             return []
-        if not window.kind.resets:
+        if not window.kind.resets or recycling.worn(window.uses, window.opened_at, now):
             return self._close_window(window)
         tab.state = TabState.RESETTING
         return [ev.ResetTab(context_id)]
@@ -347,6 +348,27 @@ class Tabs:
             if unused and free and not window.closing and not kept:
                 instructions += self._close_window(window)
         return instructions
+
+    def close_worn(self, recycling: Recycling, now: float) -> list[Instruction]:
+        """Close a window that waits for somebody and has served long enough: one at a time."""
+        if any(window.closing for window in self._windows.values()):
+            return []
+        for window in self._windows.values():
+            free = all(tab.state is TabState.IDLE and tab.token is None for tab in self._in(window))
+            worn = recycling.worn(window.uses, window.opened_at, now)
+            if window.prepared and free and worn:
+                return self._close_window(window)
+        return []
+
+    def keeps_something(self) -> bool:
+        """Tell whether it has what a new browser would not: kept identities, people's windows."""
+        named = any(w.identity is not None and not w.closing for w in self._windows.values())
+        return named or self.user_windows > 0
+
+    def held(self) -> bool:
+        """Tell whether any tab is lent, or being opened or made clean."""
+        busy = (TabState.OPENING, TabState.BUSY, TabState.RESETTING)
+        return any(tab.token is not None or tab.state in busy for tab in self._tabs.values())
 
     def close_prepared(self, stock: Stock, *, most: int | None = None) -> list[Instruction]:
         """Close windows nobody has had, those least wanted first; all of them without `most`."""
@@ -405,6 +427,15 @@ class Tabs:
             self.tab_gone(tab.context_id)
         if not self._in(window):
             self._windows.pop(window_id, None)
+
+    def forget_free(self) -> None:
+        """The browser is gone: what nobody holds is no more, what is held awaits its end."""
+        self._surroundings.clear()
+        for tab in list(self._tabs.values()):
+            if tab.token is not None:
+                tab.state, tab.gone = TabState.CLOSING, True
+            elif tab.state is not TabState.OPENING:
+                self._forget(tab)
 
     def lost(self) -> list[str]:
         """The browser is gone; return the commands that were opening something."""

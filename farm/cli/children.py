@@ -199,7 +199,8 @@ class Children:
             "AGENT_SLOW_MO_MS": str(self._options.slow_mo_ms or "") or None,
             "AGENT_KEEP_OPEN": "1" if self._options.keep_open else None,
         }
-        if self._options.slots is not None:
+        # Flows share the cores by themselves: they mostly wait.
+        if self._options.slots is not None and kind == "browser":
             inherited.setdefault("AGENT_SLOTS", str(self._options.slots))
         return {
             **inherited,

@@ -58,7 +58,7 @@ def up(
         raise typer.BadParameter("no agents at all: farm serve starts a coordinator alone")
     if headed:
         say_who_sees_it()
-    options = AgentOptions(headed=headed, slots=fair_share(agents + console))
+    options = AgentOptions(headed=headed, slots=fair_share(max(1, agents)))
     running.run(serve_until_told(settings, staff, options))
 
 

@@ -82,6 +82,7 @@ def needs_browser(step: steps.Step) -> Iterator[tuple[Path, str]]:
             pass
         case (
             steps.Back()
+            | steps.Human()
             | steps.Click()
             | steps.Fill()
             | steps.Type()

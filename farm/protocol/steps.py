@@ -211,6 +211,19 @@ class Wait(StepBase):
     ms: DurationMs
 
 
+HUMAN_MS = 1_800_000
+"""How long a person is waited for, where the step does not say."""
+
+
+class Human(StepBase):
+    """Ask for a person, let them work in the page, and go on when they hand the tab back."""
+
+    shorthand = "message"
+    type: Literal["human"] = "human"
+    message: str = Field(min_length=1, max_length=500)
+    """What the person is to do."""
+
+
 class Extract(StepBase, ExtractSpec):
     """Take records from the page; see `ExtractSpec`. `name` is the data set."""
 
@@ -408,6 +421,7 @@ Step = Annotated[
     | WaitFor
     | WaitForUrl
     | Wait
+    | Human
     | Extract
     | Screenshot
     | Pdf
@@ -438,6 +452,7 @@ VERBS: dict[str, type[StepBase]] = {
     "wait_for": WaitFor,
     "wait_for_url": WaitForUrl,
     "wait": Wait,
+    "human": Human,
     "extract": Extract,
     "screenshot": Screenshot,
     "pdf": Pdf,

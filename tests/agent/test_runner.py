@@ -84,6 +84,9 @@ class StandInBrowser:
     async def look(self) -> tuple[ev.SeenWindow, ...]:
         return self.seen
 
+    async def weigh(self) -> tuple[float, float]:
+        return 0.0, 0.0
+
     async def reset(self, context_id: str) -> bool:
         return context_id in self.open
 

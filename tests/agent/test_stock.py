@@ -348,3 +348,14 @@ def test_a_clean_window_that_nobody_wants_any_more_is_closed() -> None:
     scene.releases(tab)
     assert closes(scene.passes(299)) == []
     assert closes(scene.passes(2)) == ["W1"]
+
+
+def test_the_farm_is_told_at_once_that_what_was_prepared_went_with_the_browser() -> None:
+    scene, (tab,) = stocked()
+    held = scene.opens()
+    scene.runs(held)
+    scene.said()
+    scene.on(ev.BrowserLost("x"))
+    (report,) = scene.reports()
+    assert [(c.context_id, c.state, c.clean) for c in report.contexts] == [(held, "closing", False)]
+    assert tab != held

@@ -184,6 +184,7 @@ steps:
   - wait_for: {selector: "#a", count: 3}
   - wait_for_url: "**/x"
   - wait: 1.5s
+  - human: {message: "Solve it", timeout: 2h}
   - extract:
       list: li
       fields:

@@ -12,7 +12,7 @@ from farm.errors import InvalidInputError
 from farm.protocol import messages as wire
 from farm.protocol.identities import IdentityPut
 from farm.protocol.plan import Borrows, BrowserOptions
-from tests.jobs.farm import NS, Agent, Farm, farm_on
+from tests.jobs.farm import NS, Agent, Farm, farm_on, until
 from tests.jobs.test_dispatcher import living
 
 OPTIONS = {"locale": "nb-NO", "timezone": "Europe/Oslo"}
@@ -106,15 +106,27 @@ async def test_nothing_secret_is_in_what_is_sent_to_agents(tmp_path: Path) -> No
             assert "us3r" not in text
 
 
-async def test_a_job_whose_identity_is_gone_waits_and_says_so(tmp_path: Path) -> None:
+def _is_of(run: wire.Command, job_id: str) -> bool:
+    return isinstance(run.body, wire.RunPlan) and run.body.plan.job_id == job_id
+
+
+@pytest.mark.parametrize("mode", ["exclusive", "read_only", "clone"])
+async def test_a_job_whose_identity_is_gone_waits_says_so_and_is_in_nobodys_way(
+    tmp_path: Path, mode: str
+) -> None:
     async with with_agents(tmp_path, "a") as (farm, (agent,)):
         blocker = await farm.submit(name="blocker")
         await agent.running()
-        waiting = await farm.submit(**use())
+        waiting = await farm.submit(**use(mode))
         await farm.identities.delete(NS, "shopper")
         await agent.end()
         await farm.state(blocker, "succeeded")
         assert await farm.waits(waiting) == "identity_missing"
+        behind = await farm.submit(name="behind")
+        await farm.state(behind, "running")
+        await until(lambda: agent.runs and all(_is_of(run, behind) for run in agent.runs.values()))
+        await agent.end()
+        await farm.state(behind, "succeeded")
         await farm.identities.put(NS, "shopper", IdentityPut())
         farm.dispatcher.wake()
         await farm.state(waiting, "running")
@@ -134,6 +146,11 @@ async def test_a_job_whose_identity_is_gone_waits_and_says_so(tmp_path: Path) ->
             {"identity": {"name": "shopper"}, "browser": {"context": "reuse"}},
             "/identity",
             "not with browser.context: reuse",
+        ),
+        (
+            {"proxy": {"server": "http://p:1"}, "browser": {"context": "reset"}},
+            "/proxy",
+            "not with browser.context: reset",
         ),
         ({"identity": "shopper"}, "/identity", "should be a mapping"),
         ({"identity": {"name": "a b"}}, "/identity/name", "letters, digits"),

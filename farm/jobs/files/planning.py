@@ -112,7 +112,7 @@ def match_key(spec: JobSpec, namespace: Namespace, place: Place | None = None) -
         return _digest([namespace, requirements(spec), Place.FLOW])[:32]
     requires = spec.requires.model_dump(mode="json") | {"metadata": requirements(spec)}
     kind: list[object] = [namespace, requires, identity(spec)]
-    if (use := spec.identity) is not None and use.mode != "clone":
+    if (use := spec.identity) is not None:
         kind.append([use.name, use.mode])  # who waits for one identity waits for the same
     return _digest(kind)[:32]
 

@@ -39,7 +39,7 @@ THERE = {"type": "wait_for", "selector": "html > :nth-child(3)", "state": "attac
 """It is in the page."""
 UNDER_THE_PANEL = served(
     "<!doctype html><button onclick='this.textContent = ++n' style='position: fixed;"
-    " top: 0; right: 0; width: 340px; height: 90px'>0</button><script>var n = 0</script>"
+    " top: 0; right: 0; width: 440px; height: 90px'>0</button><script>var n = 0</script>"
 )
 
 

@@ -79,6 +79,26 @@ async def test_the_panel_of_one_window_is_moved_in_it_alone(rig: Rig, desktop: D
     assert await pages[0].evaluate("n") == 0
 
 
+async def test_a_window_that_opens_does_not_take_what_a_person_types_elsewhere(
+    rig: Rig, desktop: Desktop
+) -> None:
+    await rig.window()
+    worker = await desktop.focused()
+    await desktop.press("ctrl+n")
+    theirs = await desktop.until(desktop.focused, lambda window: window not in (worker, "1", ""))
+    await rig.browser.open_window("W1", "T1", BrowserOptions())
+    assert await desktop.focused() == theirs
+    async with asyncio.TaskGroup() as group:
+        for name in ("2", "3"):
+            opening = rig.browser.open_window(f"W{name}", f"T{name}", BrowserOptions())
+            group.create_task(opening)
+    assert await desktop.focused() == theirs
+    await desktop.press("ctrl+t")  # what is typed does arrive there
+    async with asyncio.timeout(5):
+        while not [w for w in await rig.browser.look() if w.window_id is None and len(w.tabs) == 2]:
+            await asyncio.sleep(0.05)
+
+
 async def _label(page: Page) -> str:
     look = Looking(await page.context.new_cdp_session(page))
     async with asyncio.timeout(5):

@@ -13,6 +13,7 @@ from aiohttp import web
 from farm.sdk import FarmClient
 from tests.e2e.faults.house import House
 from tests.e2e.faults.watching import happened, once, ran, rested, submitted
+from tests.e2e.processes import eventually
 from tests.proxies import PASSWORD, USERNAME, Proxying, proxying
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -29,6 +30,7 @@ class Shop:
         self.inside: set[str] = set()
         self.most_inside = 0
         self.visits = 0
+        self.waiting = 0
         self.port = 0
 
     @property
@@ -59,6 +61,7 @@ class Shop:
         return _page("<p id=left>left</p>")
 
     async def wait(self, request: web.Request) -> web.Response:
+        self.waiting += 1
         await self.held.wait()
         return _page("<p id=done>done</p>")
 
@@ -159,7 +162,7 @@ async def test_who_logged_in_on_an_agent_that_was_killed_is_logged_in_on_another
     assert farm.wait(10) == 0, house.said()
 
 
-async def test_exclusive_uses_never_overlap_across_agents_and_clones_may(
+async def test_exclusive_uses_never_overlap_across_agents_and_reading_ones_do(
     house: House, shop: Shop, proxy: Proxying
 ) -> None:
     await house.up("--allow", f"127.0.0.1:{proxy.port}", agents=2)
@@ -179,6 +182,14 @@ async def test_exclusive_uses_never_overlap_across_agents_and_clones_may(
             done = await rested(client, job_id)
             assert done.state == "succeeded", done.failure
         assert (shop.visits, shop.most_inside) == (5, 1)
+        assert (await client.identity("shopper")).version == 6
+        use = {"name": "shopper", "mode": "read_only"}
+        wait = once("reads", {"goto": f"{shop.url}/wait"}, identity=use)
+        reading = [await submitted(client, wait) for _ in range(2)]
+        await eventually(lambda: shop.waiting == 2, 30)
+        shop.held.set()
+        for job_id in reading:
+            assert (await rested(client, job_id)).state == "succeeded"
         assert (await client.identity("shopper")).version == 6
 
 
