@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from typing import Annotated, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import typer
 from pydantic import ValidationError
@@ -11,8 +11,13 @@ from agent.config import environment, load
 from agent.telemetry import configure_logging
 from farm.protocol.variables import UnknownVariableError
 
+Kind = Annotated[
+    Literal["browser", "console"] | None,
+    typer.Option("--type", help="Work with a browser, or with flows, which are without one."),
+]
+
 app = typer.Typer(
-    help="Drives Chromium for a farm. Settings come from FARM_URL and AGENT_ variables.",
+    help="Drives Chromium, or runs flows. Settings come from FARM_URL and AGENT_ variables.",
     no_args_is_help=False,
     invoke_without_command=True,
     pretty_exceptions_enable=False,
@@ -20,19 +25,19 @@ app = typer.Typer(
 
 
 @app.callback()
-def default(context: typer.Context) -> None:
+def default(context: typer.Context, kind: Kind = None) -> None:
     """Run the agent unless a command is given."""
     if context.invoked_subcommand is None:
-        run()
+        run(kind)
 
 
 @app.command()
-def run() -> None:
+def run(kind: Kind = None) -> None:
     """Run the agent until it is stopped or drained; the exit code is 0 then."""
     from agent.main import run as run_agent  # takes long to import
 
     try:
-        ended = asyncio.run(run_agent(load()))
+        ended = asyncio.run(run_agent(load(kind)))
     except (UnknownVariableError, ValidationError, ValueError, OSError) as error:
         _fail(_in_words(error), 2)
     if ended.detail:

@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import Field, HttpUrl, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -43,8 +43,21 @@ class Settings(BaseSettings):
     metadata: Annotated[dict[str, Any], NoDecode] = {}
     """What jobs may require: a JSON object, or `key=value` pairs with commas (values are texts)."""
 
+    type: Literal["browser", "console"] = "browser"
+    """What it works with: a browser, or flows, which are without one."""
+
     slots: Annotated[int, Field(ge=1, le=256)] = 2 * (os.cpu_count() or 1)
     """How many jobs at once; by default two a core."""
+
+    max_flows: Annotated[int | None, Field(ge=1, le=1024)] = None
+    """How many flows at once, where it has flows; by default as many as jobs."""
+
+    max_page_bytes: Annotated[int, Field(ge=1024, le=1_000_000_000)] = 10_000_000
+    """How long a page that a flow reads may be, as it is sent and as it is decoded."""
+
+    activities: Annotated[tuple[str, ...], NoDecode] = ()
+    """Which installed activities (entry points of `tabfarm.activities`) flows may run: names with
+    commas. They run inside the agent, with all it may do."""
 
     max_windows: Annotated[int | None, Field(ge=1, le=1024)] = None
     """How many windows at once; by default twice the slots."""
@@ -98,7 +111,7 @@ class Settings(BaseSettings):
     log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$")
     """The least severe event that is logged."""
 
-    @field_validator("namespaces", "farm_urls", mode="before")
+    @field_validator("namespaces", "farm_urls", "activities", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
@@ -168,15 +181,15 @@ class Settings(BaseSettings):
             raise ValueError(f"{source}={given_as} can't be read: {error.strerror}") from None
 
 
-def load() -> Settings:
-    """Read the settings from the environment.
+def load(kind: Literal["browser", "console"] | None = None) -> Settings:
+    """Read the settings from the environment; `kind`, where it is said, counts for AGENT_TYPE.
 
     Raises:
         UnknownVariableError: If an AGENT_ variable is unknown.
         pydantic.ValidationError: If a value is missing or out of bounds.
     """
     refuse_unknown(os.environ, variable_names(Settings, "AGENT_"), "AGENT_")
-    return Settings()
+    return Settings() if kind is None else Settings(type=kind)
 
 
 def environment() -> Mapping[str, str]:

@@ -6,20 +6,18 @@ import ctypes
 import os
 import signal
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 
 import aiohttp
 import structlog
 
 from agent.channels import WebSocketChannels
-from agent.chromium.browser import ChromiumBrowser
-from agent.chromium.recording.encoder import find_ffmpeg
 from agent.clock import monotonic, wall_clock
 from agent.config import Settings, environment
 from agent.link import HttpUploads, WebSocketLink
 from agent.machine import Machine, Profile
 from agent.machine.events import Exit, StopRequested
-from agent.ports import BrowserUnavailable, LinkRefused
+from agent.ports import Browser, BrowserUnavailable, Host, LinkRefused
 from agent.runner import Runner
 from agent.telemetry import configure_logging
 from agent.xvfb import Xvfb, XvfbUnavailable
@@ -57,34 +55,31 @@ async def run(settings: Settings) -> Exit:
 
 async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
     headers = {"Authorization": f"Bearer {secret}"}
+    flows_only = settings.type == "console"
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=None)
     async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
-        ffmpeg = await find_ffmpeg(settings.ffmpeg, env)
+        ffmpeg = None if flows_only else await _ffmpeg(settings, env)
         machine = Machine(
             Profile(
                 hello=_hello(settings, video=ffmpeg is not None),
                 identity_idle_s=settings.identity_idle_s,
-                look_s=_LOOK_S if settings.headed else None,
-                prepared_windows=settings.prepared_windows,
+                look_s=_LOOK_S if settings.headed and not flows_only else None,
+                prepared_windows=0 if flows_only else settings.prepared_windows,
                 prepared_options=settings.prepared_options,
             ),
             new_epoch=lambda: uuid.uuid4().hex,
         )
-        browser = ChromiumBrowser(
-            headless=not settings.headed,
-            overlay=settings.overlay,
-            env=env,
-            executable=settings.browser,
-            sandbox=settings.sandbox,
-            slow_mo_ms=settings.slow_mo_ms,
-            keep_open=settings.keep_open,
-            may_act=lambda: machine.may_act(monotonic()),
-            ffmpeg=ffmpeg,
-        )
+
+        def may_act() -> bool:
+            return machine.may_act(monotonic())
+
+        flows = _flows(settings, may_act) if flows_only else None
+        browser = _browser(settings, env, ffmpeg, may_act) if flows is None else None
         link = WebSocketLink(session, *map(str, settings.farm_urls))
         runner = Runner(
             machine,
             browser=browser,
+            flows=flows,
             link=link,
             uploads=HttpUploads(session, lambda: link.url),
             channels=WebSocketChannels(session, lambda: link.url),
@@ -95,19 +90,54 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
         return await runner.run()
 
 
+def _browser(
+    settings: Settings, env: Mapping[str, str], ffmpeg: str | None, may_act: Callable[[], bool]
+) -> Browser:
+    from agent.chromium.browser import ChromiumBrowser  # takes long, and flows do without
+
+    return ChromiumBrowser(
+        headless=not settings.headed,
+        overlay=settings.overlay,
+        env=env,
+        executable=settings.browser,
+        sandbox=settings.sandbox,
+        slow_mo_ms=settings.slow_mo_ms,
+        keep_open=settings.keep_open,
+        may_act=may_act,
+        ffmpeg=ffmpeg,
+    )
+
+
+async def _ffmpeg(settings: Settings, env: Mapping[str, str]) -> str | None:
+    from agent.chromium.recording.encoder import find_ffmpeg  # takes long, and flows do without
+
+    return await find_ffmpeg(settings.ffmpeg, env)
+
+
+def _flows(settings: Settings, may_act: Callable[[], bool]) -> Host:
+    from agent.console.host import FlowHost  # browsers do without
+
+    return FlowHost(
+        max_page_bytes=settings.max_page_bytes, activities=settings.activities, may_act=may_act
+    )
+
+
 def _hello(settings: Settings, *, video: bool) -> Hello:
+    flows = settings.type == "console"
+    records = {} if flows else {RECORDS: True, RECORDS_VIDEO: video}
     return Hello(
         client_id=settings.client_id,
-        client_type="browser",
-        capabilities=("pause", "resume", "takeover", "hand_back"),
+        client_type=settings.type,
+        capabilities=() if flows else ("pause", "resume", "takeover", "hand_back"),
         instance=uuid.uuid4().hex,
         epoch="",
         namespaces=settings.namespaces,
-        metadata=settings.metadata | {RECORDS: True, RECORDS_VIDEO: video},
+        metadata=settings.metadata | records,
         capacity=Capacity(
             max_concurrency=settings.slots,
             max_windows=settings.max_windows or 2 * settings.slots,
             max_tabs_per_window=settings.max_tabs_per_window,
+            max_flows=(settings.max_flows or settings.slots) if flows else 0,
         ),
     )
 
@@ -128,7 +158,7 @@ def _listen_for_signals(runner: Runner, settings: Settings) -> None:
 @contextlib.asynccontextmanager
 async def _display(settings: Settings, env: Mapping[str, str]) -> AsyncIterator[Mapping[str, str]]:
     """Give headed browsers a display: the one there is, else one of our own that nobody sees."""
-    if not settings.headed or env.get("DISPLAY"):
+    if settings.type == "console" or not settings.headed or env.get("DISPLAY"):
         yield env
         return
     xvfb = Xvfb()

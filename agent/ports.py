@@ -151,16 +151,43 @@ class ChannelClosed(Exception):  # noqa: N818 - every channel ends
 BrowserEvent = TabGone | TabCrashed | WindowGone | Stirred | BrowserLost
 
 
-class Browser(Protocol):
-    """One browser life after another. `start` begins an epoch; `BrowserLost` or `kill` ends it."""
+class Host(Protocol):
+    """What plans run in, a browser or a host of flows, one life after another.
+
+    `start` begins an epoch; `BrowserLost` or `kill` ends it.
+    """
 
     async def start(self, tell: Callable[[BrowserEvent], None]) -> BrowserInfo:
-        """Launch the browser and test it by a page; events of this life go to `tell`.
+        """Begin a life, and test it by a page; its events go to `tell`.
 
         Raises:
-            BrowserUnavailable: If none can be found or started; says what was tried.
+            BrowserUnavailable: If that can't be; says what was tried.
         """
         ...
+
+    async def run(self, context_id: str, plan: Plan, evidence: Evidence) -> Outcome:
+        """Run a plan on a tab or flow, to the end or until cancelled.
+
+        Never raises for what a page does. If cancelled, the tab is closed before the cancellation
+        goes on. Whatever is not a success leaves the tab closed.
+        """
+        ...
+
+    async def drain(self) -> None:
+        """Show people that nothing new will be taken, headed only; never fails."""
+        ...
+
+    async def probe(self) -> None:
+        """Open a page of its own, read something of it and close it; raises if that can't be."""
+        ...
+
+    async def kill(self) -> None:
+        """End the life with everything that was started in it, now."""
+        ...
+
+
+class Browser(Host, Protocol):
+    """A host with windows and tabs, which have to be opened."""
 
     async def open_window(self, window_id: str, context_id: str, options: BrowserOptions) -> None:
         """Open a window of a new identity with one tab, under the names given."""
@@ -168,14 +195,6 @@ class Browser(Protocol):
 
     async def open_tab(self, window_id: str, context_id: str) -> None:
         """Open one more tab in a window."""
-        ...
-
-    async def run(self, context_id: str, plan: Plan, evidence: Evidence) -> Outcome:
-        """Run a plan on a tab, to the end or until cancelled.
-
-        Never raises for what a page does. If cancelled, the tab is closed before the cancellation
-        goes on. Whatever is not a success leaves the tab closed.
-        """
         ...
 
     async def intervene(self, context_id: str, wanted: Intervene) -> None:
@@ -207,18 +226,6 @@ class Browser(Protocol):
 
         Never raises for what a page, the browser or the farm does.
         """
-        ...
-
-    async def drain(self) -> None:
-        """Show people that nothing new will be taken, headed only; never fails."""
-        ...
-
-    async def probe(self) -> None:
-        """Open a page of its own, evaluate something and close it; raises if that does not work."""
-        ...
-
-    async def kill(self) -> None:
-        """End the browser with everything it started, now."""
         ...
 
 
@@ -276,6 +283,7 @@ __all__ = [
     "Control",
     "Denied",
     "Evidence",
+    "Host",
     "Link",
     "LinkRefused",
     "Outcome",

@@ -14,6 +14,7 @@ from agent.ports import (
     BrowserUnavailable,
     ChannelClosed,
     Channels,
+    Host,
     Link,
     StaleAssignment,
     Uploads,
@@ -118,15 +119,32 @@ class Runner:
         self,
         machine: Machine,
         *,
-        browser: Browser,
+        browser: Browser | None = None,
+        flows: Host | None = None,
         link: Link,
         uploads: Uploads,
         channels: Channels,
         monotonic: Callable[[], float],
         wall_clock: Callable[[], float],
     ) -> None:
+        """Take all that is needed.
+
+        Args:
+            machine: What decides.
+            browser: What plans run in, where that has windows to be opened.
+            flows: What they run in, where it has none; one of the two is given.
+            link: The connection to the farm.
+            uploads: Where files go.
+            channels: What the big and fast things travel on.
+            monotonic: A clock that never jumps.
+            wall_clock: The time of day.
+        """
         self._machine = machine
-        self._browser = browser
+        host = browser or flows
+        if host is None:
+            raise ValueError("plans need a browser, or a host of flows, to run in")
+        self._host = host
+        self._windowed = browser
         self._link = link
         self._uploads = uploads
         self._channels = channels
@@ -135,6 +153,12 @@ class Runner:
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._runs: dict[str, tuple[RunEvidence, asyncio.Task[ev.Outcome]]] = {}
         self._open_channels: set[asyncio.Task[None]] = set()
+
+    @property
+    def _browser(self) -> Browser:
+        """What has windows; the machine of a host of flows asks for none."""
+        assert self._windowed is not None  # noqa: S101
+        return self._windowed
 
     def post(self, event: Event) -> None:
         """Hand in an event from outside."""
@@ -159,7 +183,7 @@ class Runner:
                 return done
         finally:
             async with asyncio.timeout(_GOODBYE_S):
-                await self._browser.kill()
+                await self._host.kill()
 
     async def _serve(self, group: asyncio.TaskGroup) -> ev.Exit:
         instructions = self._machine.begin()
@@ -181,7 +205,7 @@ class Runner:
             case ev.Send(message):
                 await self._link.send(message)
             case ev.KillBrowser():
-                await self._browser.kill()
+                await self._host.kill()
             case ev.StartRun():
                 self._start_run(instruction, group)
             case ev.CancelRun() | ev.Settled() | ev.Disown():
@@ -224,7 +248,7 @@ class Runner:
 
     async def _run(self, start: ev.StartRun, evidence: RunEvidence) -> ev.Outcome:
         evidence.begin()
-        return await self._browser.run(start.context_id, start.plan, evidence)
+        return await self._host.run(start.context_id, start.plan, evidence)
 
     def _run_done(self, start: ev.StartRun, task: asyncio.Task[ev.Outcome]) -> None:
         # Told by a callback, because a task that is cancelled before its first step runs no line.
@@ -263,13 +287,13 @@ class Runner:
             case ev.Intervene(context_id, wanted):
                 await self._intervene(context_id, wanted)
             case ev.ShowDraining():
-                await self._browser.drain()
+                await self._host.drain()
             case _:
                 raise AssertionError(instruction)
 
     async def _start_browser(self, epoch: str) -> None:
         try:
-            info = await self._browser.start(self.post)
+            info = await self._host.start(self.post)
         except BrowserUnavailable as error:
             self.post(ev.BrowserFailed(str(error)))
             return
@@ -305,7 +329,7 @@ class Runner:
 
     async def _probe(self, command_id: str) -> None:
         try:
-            await self._browser.probe()
+            await self._host.probe()
         except (BrowserUnavailable, RuntimeError, TimeoutError) as error:
             self.post(ev.Probed(command_id, str(error) or type(error).__name__))
             return

@@ -290,11 +290,12 @@ class CloseWindow:
 
 @dataclass(frozen=True, slots=True)
 class StartRun:
-    """Run a plan on a tab; answer with `RunEnded`."""
+    """Run a plan on a tab or flow; answer with `RunEnded`."""
 
     command_id: str
     context_id: str
-    window_id: str
+    window_id: str | None
+    """None is a flow, which has none."""
     token: wire.Token
     plan: Plan
 

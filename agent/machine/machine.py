@@ -44,6 +44,8 @@ class Machine:
     def __init__(self, profile: Profile, *, new_epoch: Callable[[], str]) -> None:
         self._new_epoch = new_epoch
         self._link = LinkState(profile.hello)
+        self._flows_only = profile.hello.client_type == "console"
+        self._most_flows = profile.hello.capacity.max_flows
         self._tabs = Tabs(identity_idle_s=profile.identity_idle_s)
         self._runs = Runs()
         self._can = frozenset(profile.hello.capabilities)
@@ -178,7 +180,9 @@ class Machine:
         report: list[Instruction] = []
         if self._link.reporting:
             report.append(ev.Send(self._link.report(self._tabs, draining=self.draining)))
-        value = {"window_id": tab.window_id, "context_id": tab.context_id}
+        value = {"context_id": tab.context_id}
+        if (window_id := self._tabs.window_of(tab.context_id)) is not None:
+            value["window_id"] = window_id
         return [*report, _done(command_id, value)]
 
     def _prepare_failed(self, context_id: str, detail: str, now: float) -> list[Instruction]:
@@ -255,13 +259,22 @@ class Machine:
         body: wire.OpenWindow | wire.OpenTab | wire.CreateFlow,
         now: float,
     ) -> list[Instruction]:
+        if self._flows_only is not isinstance(body, wire.CreateFlow):
+            has, lacks = ("flows", "windows") if self._flows_only else ("windows", "flows")
+            return [_refusal(command, "not_understood", f"this agent has {has}, not {lacks}")]
         match body:
             case wire.OpenWindow():
                 return self._open_window(command.command_id, body, now)
             case wire.OpenTab(window_id=window_id):
                 return self._open_tab(command, window_id)
             case wire.CreateFlow():
-                return [_refusal(command, "not_understood", "this agent has windows, not flows")]
+                return self._open_flow(command, now)
+
+    def _open_flow(self, command: wire.Command, now: float) -> list[Instruction]:
+        if self._tabs.flows >= self._most_flows:
+            return [_refusal(command, "busy", f"{self._most_flows} flows are there already")]
+        self._tabs.open_flow(command.command_id, now)
+        return self._opened(command.command_id, now)
 
     def _open_window(self, command_id: str, body: wire.OpenWindow, now: float) -> list[Instruction]:
         if body.identity is None:
@@ -308,7 +321,7 @@ class Machine:
         return [ev.RunProbe(command.command_id)]
 
     def _open_channel(self, asked: wire.OpenChannel) -> Instruction:
-        if asked.kind not in CHANNELS:
+        if asked.kind not in CHANNELS or self._flows_only:  # a flow shows nothing
             return _no_channel(asked, "not_understood", f"no channels of kind {asked.kind!r}")
         if not self._link.reporting:
             return _no_channel(asked, "unavailable", "the browser is starting")

@@ -36,7 +36,11 @@ class Tab:
 
 @dataclass(slots=True, kw_only=True)
 class Window:
-    """One window; `identity` None is anonymous: it goes with the assignment of its tab."""
+    """One window; `identity` None is anonymous: it goes with the assignment of its tab.
+
+    A flow is here as a window of one tab that is in no report. It is nobody's identity, but stays:
+    nothing of a run is left in it, as each run brings its own.
+    """
 
     window_id: str
     identity: str | None
@@ -44,6 +48,7 @@ class Window:
     options: BrowserOptions
     used_at: float
     closing: bool = False
+    flow: bool = False
     prepared: bool = False
     """Nobody has asked for it yet."""
 

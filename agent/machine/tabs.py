@@ -54,7 +54,7 @@ class Tabs:
                 prepared=window.prepared,
             )
             for window in self._windows.values()
-            if window.window_id in used
+            if window.window_id in used and not window.flow
         )
         windows += tuple(self._surroundings.windows())
         shown = {window.window_id for window in windows}
@@ -65,7 +65,7 @@ class Tabs:
     def _context(self, tab: Tab) -> wire.ContextReport:
         return wire.ContextReport(
             context_id=tab.context_id,
-            window_id=tab.window_id,
+            window_id=self.window_of(tab.context_id),
             state=_REPORTED.get(tab.state) or self._shown(tab),
             clean=tab.state is TabState.IDLE and tab.token is None,
             token=tab.token,
@@ -80,6 +80,8 @@ class Tabs:
 
     def _shown(self, tab: Tab) -> wire.ContextState:
         """Tell whether its window shows it, which says nothing of whether anything runs."""
+        if self._windows[tab.window_id].flow:
+            return "idle"
         front = self._surroundings.front(tab.context_id)
         if front is None:
             there = self._in(self._windows[tab.window_id])
@@ -159,6 +161,26 @@ class Tabs:
         if window is None or window.closing:
             return None
         return self._new_tab(command_id, window_id)
+
+    def open_flow(self, command_id: str, now: float) -> Tab:
+        """Name a flow; there is nothing to be opened for one."""
+        self._tabs_made += 1
+        name = f"F{self._tabs_made}"
+        self._windows[name] = Window(
+            window_id=name,
+            identity=None,
+            profile="",
+            options=BrowserOptions(),
+            used_at=now,
+            flow=True,
+        )
+        tab = self._tabs[name] = Tab(context_id=name, window_id=name, command_id=command_id)
+        return tab
+
+    @property
+    def flows(self) -> int:
+        """How many flows there are."""
+        return sum(window.flow for window in self._windows.values())
 
     def _new_tab(self, command_id: str | None, window_id: str) -> Tab:
         tab = Tab(context_id=self._name_tab(), window_id=window_id, command_id=command_id)
@@ -254,7 +276,7 @@ class Tabs:
             self._forget(tab)
             self.touch()
             return []
-        if window.identity is None:
+        if window.identity is None and not window.flow:
             return self._close_window(window)
         window.used_at = now
         if tab.state is TabState.CRASHED:
@@ -269,7 +291,8 @@ class Tabs:
         if tab is None or tab.state is not TabState.IDLE:
             return []
         window = self._windows[tab.window_id]
-        return self._close_window(window) if window.identity is None else []
+        anonymous = window.identity is None and not window.flow
+        return self._close_window(window) if anonymous else []
 
     def _is_over_already(self, tab: Tab, token: wire.Token | None) -> bool:
         # Nobody has it; where it is closing, its end is told when it comes.
@@ -293,7 +316,8 @@ class Tabs:
         for window in list(self._windows.values()):
             unused = now - window.used_at > self._identity_idle_s
             free = all(tab.state is TabState.IDLE and tab.token is None for tab in self._in(window))
-            if unused and free and not window.closing and not window.prepared:
+            kept = window.prepared or window.flow
+            if unused and free and not window.closing and not kept:
                 instructions += self._close_window(window)
         return instructions
 
@@ -316,6 +340,8 @@ class Tabs:
         for tab in self._in(window):
             tab.state = TabState.CLOSING
         self.changed = True
+        if window.prepared:
+            self.touch()  # the farm may be about to lend it
         return [ev.CloseWindow(window.window_id)]
 
     # What happens by itself
@@ -390,9 +416,10 @@ class Tabs:
         window = self._windows[tab.window_id]
         return window.identity is None and not window.prepared and not window.closing
 
-    def window_of(self, context_id: str) -> str:
-        """Return the window a tab is in."""
-        return self._tabs[context_id].window_id
+    def window_of(self, context_id: str) -> str | None:
+        """Return the window a tab is in; a flow is in none."""
+        window = self._windows[self._tabs[context_id].window_id]
+        return None if window.flow else window.window_id
 
     def get(self, context_id: str) -> Tab | None:
         """Return a tab."""

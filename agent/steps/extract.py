@@ -1,7 +1,7 @@
 """extract: records from the page, one evaluation for each page of results."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -9,22 +9,16 @@ from typing import Any
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Locator
 
+from agent.steps.collecting import MAX_TEXT, Collector, mentions_title
 from agent.steps.failures import StepFailed, clean, failed, invalid_selector, navigated_away
 from agent.steps.pagination import Pager
-from agent.steps.records import UNLIMITED, Reader, compile_fields, tampered
+from agent.steps.records import UNLIMITED, compile_fields, tampered
 from agent.steps.selectors import locate
 from agent.steps.stage import Stage
-from agent.steps.substitution import mentions, substitute
-from agent.steps.values import canonical
-from farm.protocol.extraction import FieldSpec
+from agent.steps.substitution import substitute
 from farm.protocol.failures import Reason
-from farm.protocol.messages import Items
 from farm.protocol.steps import Extract
 
-MAX_TEXT = 1_000_000
-"""Longer texts of a page are cut, with a notice."""
-MAX_EVENT = 500_000
-"""About how many characters of items go into one event; a page of more is sent in several."""
 CHANGE_S = 5.0
 """How long a click on `next` may take to show something else."""
 _SCRIPT = files("agent.steps").joinpath("extract.js").read_text(encoding="utf-8")
@@ -51,7 +45,7 @@ class _Extraction:
     def __init__(self, stage: Stage, step: Extract) -> None:
         self.stage = stage
         self.step = step
-        self.taken = 0
+        self.collector = Collector(step, stage.attempt.kept, stage.attempt.evidence)
         self._spec = {
             "fields": compile_fields(step.fields),
             "limit": step.limit or UNLIMITED,
@@ -61,7 +55,7 @@ class _Extraction:
         }
         self._roots = _roots(stage, step)
         self._written = step.list or step.within
-        self._needs_title = _mentions_title(step.fields)
+        self._needs_title = mentions_title(step.fields)
 
     async def page(self) -> PageOfResults:
         """Evaluate the page; waits until there are as many records as `min` wants."""
@@ -90,29 +84,13 @@ class _Extraction:
         Raises:
             StepFailed: `required_missing`; the records before that one have been noted.
         """
-        reader = Reader(fields=self.step.fields, resolve=await self._resolver())
-        items: list[dict[str, Any]] = []
-        try:
-            for values in found.records:
-                if self.full:
-                    break
-                item = reader.item(values, self._first() + len(items))
-                if self._is_new(item):
-                    items.append(item)
-                    self.taken += 1
-        finally:
-            await self._note(items, found.size)
-        return len(items)
+        resolve = await self._resolver()
+        return await self.collector.keep(found.records, resolve=resolve, size=found.size)
 
     @property
     def full(self) -> bool:
         """Whether there are as many items as were asked for."""
-        paginate = self.step.paginate
-        return (
-            paginate is not None
-            and paginate.max_items is not None
-            and (self.taken >= paginate.max_items)
-        )
+        return self.collector.full
 
     async def _evaluate(self) -> PageOfResults:
         answer = None
@@ -167,28 +145,6 @@ class _Extraction:
         names = self.stage.attempt.names(title)
         return lambda text: substitute(text, names)
 
-    def _first(self) -> int:
-        return self.stage.attempt.counts.get(self.step.name, 0)
-
-    def _is_new(self, item: dict[str, Any]) -> bool:
-        if not self.step.unique_by:
-            return True
-        place = (self.step.name, self.step.unique_by)
-        seen = self.stage.attempt.seen.setdefault(place, set())
-        key = canonical([item[name] for name in self.step.unique_by])
-        if key in seen:
-            return False
-        seen.add(key)
-        return True
-
-    async def _note(self, items: list[dict[str, Any]], size: int) -> None:
-        for part in _parts(items, size):
-            first = self._first()
-            self.stage.attempt.counts[self.step.name] = first + len(part)
-            await self.stage.attempt.evidence.note(
-                Items(dataset=self.step.name, first=first, items=tuple(part))
-            )
-
 
 async def extract(stage: Stage, step: Extract) -> None:
     """Take the records of the page, and with `paginate` of those after it."""
@@ -242,29 +198,3 @@ def _parsed(answer: object) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise tampered()
     return answer
-
-
-def _parts(items: list[dict[str, Any]], size: int) -> Iterator[list[dict[str, Any]]]:
-    """Cut the items of one page into events of bearable size."""
-    if 0 < size <= MAX_EVENT:
-        if items:
-            yield items
-        return
-    part: list[dict[str, Any]] = []
-    length = 0
-    for item in items:
-        part.append(item)
-        length += len(canonical(item))
-        if length > MAX_EVENT:
-            yield part
-            part, length = [], 0
-    if part:
-        yield part
-
-
-def _mentions_title(fields: Mapping[str, FieldSpec]) -> bool:
-    return any(
-        mentions(spec.value, "page.title")
-        or (spec.fields is not None and _mentions_title(spec.fields))
-        for spec in fields.values()
-    )

@@ -9,12 +9,25 @@ import re
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
+from agent.steps.failed import StepFailed, clean, invalid_selector
 from farm.protocol.failures import Reason
 
-MAX_DETAIL = 2_000
+__all__ = [
+    "StepFailed",
+    "ambiguous",
+    "clean",
+    "failed",
+    "invalid_selector",
+    "message_of",
+    "navigated_away",
+    "nothing_was_done",
+    "page_is_gone",
+    "script_message",
+    "still_changing",
+]
+
 _MAX_SAID = 50_000
 """A page may throw a message of any length, and the table below would read it for minutes."""
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 _CALL_LOG = re.compile(r"\n(?:Call log:|=+ logs =+)\n")
 _CALL = re.compile(r"^[A-Z]\w*\.\w+: ")
 _STACK = re.compile(r"\n[ \t]+at .*")
@@ -48,22 +61,6 @@ _NOT_YET = re.compile(
     r"- (element is (?:not|outside) [^\n]*|did not find some options"
     r"|[^\n]* intercepts pointer events)"
 )
-
-
-class StepFailed(Exception):  # noqa: N818 - an expected outcome of a step
-    """A step did not do what it should; carries what a `Failure` needs to say."""
-
-    def __init__(self, reason: Reason, detail: str, *, status: int | None = None) -> None:
-        super().__init__(detail)
-        self.reason = reason
-        self.detail = detail
-        self.status = status
-
-
-def clean(text: str) -> str:
-    """Return a text fit to be shown: no control characters, at most 2,000 in all."""
-    text = _ANSI.sub("", text).encode("utf-8", "replace").decode("utf-8").strip()
-    return text if len(text) <= MAX_DETAIL else text[: MAX_DETAIL - 1] + "…"
 
 
 def _said(error: PlaywrightError) -> str:
@@ -136,13 +133,6 @@ def ambiguous(selector: str | None, count: str | int) -> StepFailed:
             f"{selector!r} matches {count} elements; make it match one,"
             " or say `first: true` or `nth: 0`"
         ),
-    )
-
-
-def invalid_selector(selector: str | None, why: str) -> StepFailed:
-    """Return the failure of a selector that cannot be understood."""
-    return StepFailed(
-        Reason.SELECTOR_INVALID, clean(f"{selector!r} is not a valid selector: {why}")
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import regex
 
-from agent.steps.failures import StepFailed, clean
+from agent.steps.failed import StepFailed, clean
 from agent.steps.numbers import parse_number
 from agent.steps.values import as_text, to_json_value
 from farm.protocol.extraction import FieldSpec

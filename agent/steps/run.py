@@ -10,15 +10,17 @@ from agent.clock import monotonic
 from agent.ports import Bare, Control, Denied, Evidence, StaleAssignment, UploadRefused
 from agent.steps.capture import capture
 from agent.steps.failures import StepFailed, clean, failed
+from agent.steps.naming import label_of
 from agent.steps.observed import observing
-from agent.steps.stage import Attempt, Stage, StepClock, timed_out
+from agent.steps.stage import Attempt, Stage
 from agent.steps.substitution import has_references, mentions, substitute_step
+from agent.steps.timing import StepClock, timed_out, timeout_of
 from agent.steps.unattended import Unattended
 from agent.steps.verbs import VERBS, Verb
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.messages import StepEnded, StepStarted
-from farm.protocol.plan import Plan, Timeouts
-from farm.protocol.steps import Extract, Html, Pdf, Screenshot, Step, StepBase
+from farm.protocol.plan import Plan
+from farm.protocol.steps import Step
 
 _NEVER_SKIPPED = frozenset(
     {Reason.PAGE_CRASHED, Reason.PAGE_CLOSED, Reason.BROWSER_LOST, Reason.STALE_ASSIGNMENT}
@@ -104,7 +106,7 @@ async def _step(attempt: Attempt, step: Step) -> Failure | None:
 
 async def _bounded(attempt: Attempt, step: Step, verb: Verb) -> None:
     """Do a step within its time; whatever goes wrong comes as `StepFailed`."""
-    clock = StepClock(_timeout_of(step, verb, attempt.plan.timeouts))
+    clock = StepClock(timeout_of(step, attempt.plan.timeouts, navigates=verb.navigates))
     try:
         async with clock.running(), attempt.bare() if verb.reads else nullcontext():
             await _do(attempt, step, verb, clock)
@@ -128,18 +130,6 @@ async def _do(attempt: Attempt, step: Step, verb: Verb, clock: StepClock) -> Non
         return
     async with stage.effect():
         await verb.do(stage, step)
-
-
-def label_of(step: StepBase) -> str:
-    """Return the step's id or name, or its verb; the name of a file or data set is no such name."""
-    named = not isinstance(step, Extract | Screenshot | Pdf | Html)
-    return step.id or (step.name if named else None) or str(getattr(step, "type", ""))
-
-
-def _timeout_of(step: StepBase, verb: Verb, timeouts: Timeouts) -> int:
-    if step.timeout is not None:
-        return step.timeout
-    return timeouts.navigation if verb.navigates else timeouts.step
 
 
 def _ms_since(began: float) -> float:

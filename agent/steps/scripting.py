@@ -13,7 +13,7 @@ from agent.steps.failures import (
 from agent.steps.stage import Stage
 from agent.steps.values import to_json_value
 from farm.protocol.failures import Reason
-from farm.protocol.steps import Eval, Set
+from farm.protocol.steps import Eval, Set, StepBase
 
 _STATEMENTS = ("Illegal return statement", "await is only valid in")
 
@@ -38,6 +38,11 @@ async def evaluate(stage: Stage, step: Eval) -> None:
 async def set_variable(stage: Stage, step: Set) -> None:
     """Keep a value under a name."""
     stage.attempt.variables[step.var] = step.value
+
+
+async def only_in_flows(stage: Stage, step: StepBase) -> None:
+    """Refuse what is done without a browser; the farm does not send it here."""
+    raise StepFailed(Reason.VALUE_INVALID, "this step is done by flows, not in a tab")
 
 
 async def _run(stage: Stage, step: Eval) -> object:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from agent.steps.failures import StepFailed, clean
+from agent.steps.failed import StepFailed, clean
 from agent.steps.values import as_text
 from farm.protocol.extraction import FieldSpec
 from farm.protocol.failures import Reason

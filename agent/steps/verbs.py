@@ -57,5 +57,7 @@ VERBS: dict[type[steps.StepBase], Verb] = {
     steps.Pdf: Verb(do=artifacts.pdf, reads=True),
     steps.Html: Verb(do=artifacts.html, reads=True),
     steps.Eval: Verb(do=scripting.evaluate, begins_effect=True, reads=True),
+    steps.Http: Verb(do=scripting.only_in_flows, begins_effect=True),
+    steps.Activity: Verb(do=scripting.only_in_flows, begins_effect=True),
     steps.Set: Verb(do=scripting.set_variable),
 }

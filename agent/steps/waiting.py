@@ -1,22 +1,13 @@
 """wait, wait_for and assert: steps that only look."""
 
-import operator
-from collections.abc import Callable
-
+from agent.steps.asserting import OPERATORS, tidy, wrong_variable
 from agent.steps.failures import StepFailed, clean
 from agent.steps.globs import url_matches
 from agent.steps.selectors import locate
 from agent.steps.stage import Stage
-from agent.steps.substitution import unknown_name
-from agent.steps.values import canonical
 from farm.protocol.failures import Reason
 from farm.protocol.steps import Assert, Wait, WaitFor
 
-_OPERATORS: dict[str, Callable[[int, int], bool]] = {
-    ">=": operator.ge,
-    "==": operator.eq,
-    "<=": operator.le,
-}
 _PAGE_TEXT = "() => document.body ? document.body.innerText : document.documentElement.textContent"
 
 
@@ -50,7 +41,7 @@ async def assert_that(stage: Stage, step: Assert) -> None:
     Raises:
         StepFailed: `assertion_failed` when it does not in time; says what does not hold.
     """
-    wrong = None if step.var is None else _wrong_variable(stage, step, step.var)
+    wrong = wrong_variable(step, stage.attempt.variables, stage.attempt.names())
     turn = 0
     while wrong is None and (wrong := await _wrong_on_page(stage, step)) is not None:
         if stage.clock.over:
@@ -65,7 +56,7 @@ async def assert_that(stage: Stage, step: Assert) -> None:
 
 async def _wait_for_count(stage: Stage, step: WaitFor, wanted: int) -> None:
     every = locate(stage.page, step.selector)
-    holds = _OPERATORS[step.operator]
+    holds = OPERATORS[step.operator]
     turn = 0
     while True:
         with stage.using(step.selector):
@@ -102,23 +93,9 @@ async def _wrong_on_page(stage: Stage, step: Assert) -> str | None:
         return f"the address is {stage.page.url}, not {step.url}"
     if step.selector is not None:
         return await _wrong_element(stage, step.selector, step.text)
-    if step.text is not None and _tidy(step.text) not in _tidy(
-        await stage.page.evaluate(_PAGE_TEXT)
-    ):
+    if step.text is not None and tidy(step.text) not in tidy(await stage.page.evaluate(_PAGE_TEXT)):
         return f"the page does not say {step.text!r}"
     return None
-
-
-def _wrong_variable(stage: Stage, step: Assert, var: str) -> str | None:
-    variables = stage.attempt.variables
-    if var not in variables:
-        raise unknown_name(f"vars.{var}", stage.attempt.names())
-    value = variables[var]
-    if "equals" not in step.model_fields_set:
-        return None if value else f"${{vars.{var}}} is {canonical(value)}"
-    if canonical(value) == canonical(step.equals):
-        return None
-    return f"${{vars.{var}}} is {canonical(value)}, not {canonical(step.equals)}"
 
 
 async def _wrong_element(stage: Stage, selector: str, text: str | None) -> str | None:
@@ -127,12 +104,8 @@ async def _wrong_element(stage: Stage, selector: str, text: str | None) -> str |
         if text is None:
             return None if await visible.count() else f"nothing visible matches {selector!r}"
         texts = await visible.all_inner_texts()
-    if any(_tidy(text) in _tidy(found) for found in texts):
+    if any(tidy(text) in tidy(found) for found in texts):
         return None
     if not texts:
         return f"nothing visible matches {selector!r}"
-    return f"{selector!r} says {_tidy(texts[0])[:200]!r}, not {text!r}"
-
-
-def _tidy(text: str) -> str:
-    return " ".join(text.split())
+    return f"{selector!r} says {tidy(texts[0])[:200]!r}, not {text!r}"

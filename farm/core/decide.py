@@ -55,10 +55,27 @@ class Verdict:
         return next((r for r in _NEAREST if r in found), None)
 
     @property
+    def somebody(self) -> bool:
+        """Tell whether an agent is there that would do, once it has room."""
+        return any(reason not in _NOBODY for reason in self.clients.values())
+
+    @property
     def remedy(self) -> str:
         """One sentence on what would help."""
         return _REMEDY[self.reason]
 
+
+_NOBODY = frozenset(
+    {
+        Reason.OTHER_NAMESPACE,
+        Reason.OTHER_CLIENT_TYPE,
+        Reason.REQUIREMENTS_NOT_MET,
+        Reason.ABSENT,
+        Reason.LINKED_ELSEWHERE,
+        Reason.DRAINING,
+    }
+)
+"""Reasons for which an agent would not do, however much room it had."""
 
 _NEAREST: tuple[Reason, ...] = (
     Reason.LOST_RACE,

@@ -42,6 +42,9 @@ class Ending:
     began: bool
     """The first step was about to begin."""
     cancel_requested: bool = False
+    falls_back: bool = False
+    """It ended for a reason that a worker of another kind may not meet, and the job may run there.
+    Its own kind would only meet it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,8 @@ class Next:
     """The attempt counts against the budget."""
     why: str
     """A word for the job's history."""
+    falls_back: bool = False
+    """The next attempt is made by the other kind of worker, and what this one found is dropped."""
 
 
 def after(
@@ -87,6 +92,9 @@ def after(
 
 
 def _again(ending: Ending, budget: Budget) -> Next:
+    if ending.falls_back:
+        # No second try of the same, so it takes nothing of what there is of those.
+        return Next(state=JobState.QUEUED, counts=False, why="falls_back", falls_back=True)
     if ending.state is AttemptState.LOST and not ending.began:
         if budget.free_losses < budget.max_free_losses:
             return Next(state=JobState.QUEUED, counts=False, why="lost_before_it_began")

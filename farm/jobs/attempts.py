@@ -11,7 +11,7 @@ from farm.core import retry
 from farm.core.control import HELD
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import Instant
-from farm.core.retry import Budget, Doubt, EffectMark, Ending
+from farm.core.retry import Budget, Doubt, EffectMark, Ending, Next
 from farm.errors import (
     ClientAbsentError,
     NotFoundError,
@@ -21,11 +21,12 @@ from farm.errors import (
 from farm.jobs.declaring import effect_of
 from farm.jobs.endings import MUTE, End, ended, lost
 from farm.jobs.feed import JobFeed
-from farm.jobs.files import JobSpec, to_plan
+from farm.jobs.files import JobSpec, Place, falls_back_to, match_key, to_plan
 from farm.jobs.live import LiveAttempt, LiveAttempts
 from farm.manager.delivery import AppNode, SentCommand
 from farm.manager.handle import ContextHandle
 from farm.protocol import messages as wire
+from farm.protocol.flows import FALLS_BACK
 from farm.protocol.plan import Egress
 from farm.protocol.recordings import FILES
 from farm.stores.ports.ledger import Ledger
@@ -90,7 +91,7 @@ class AttemptRunner:
         self._rules = rules
         self._on_success = on_success
 
-    async def run(self, job: Job, spec: JobSpec, handle: ContextHandle) -> Job | None:
+    async def run(self, job: Job, spec: JobSpec, handle: ContextHandle, place: Place) -> Job | None:
         """Run a new attempt to its end; return the job as it is then, None if it was not queued.
 
         The handle is released on every path but one: if this is cancelled while the agent runs the
@@ -101,17 +102,22 @@ class AttemptRunner:
             attempt = await self._start(job, spec, handle)
             if attempt is None:
                 return None
-            live = self._take_in_hand(attempt, spec)
+            live = self._take_in_hand(attempt, spec, place)
             end = await self._run_on(handle, job, attempt, spec, live)
             return await self._finish(job, attempt, live, spec, end)
         finally:
             await self._let_go(live, handle)
 
     async def resume(
-        self, job: Job, attempt: Attempt, spec: JobSpec, handle: ContextHandle | None
+        self,
+        job: Job,
+        attempt: Attempt,
+        spec: JobSpec,
+        handle: ContextHandle | None,
+        place: Place,
     ) -> Job | None:
         """Go on with an attempt of an earlier life of the farm that its agent still holds."""
-        live = self._take_in_hand(attempt, spec)
+        live = self._take_in_hand(attempt, spec, place)
         live.sent, live.held = True, job.control in HELD
         if job.cancel_requested:
             live.cancel("cancelled")
@@ -144,7 +150,7 @@ class AttemptRunner:
         if handle is not None and not runs_on:
             await _release(handle)
 
-    def _take_in_hand(self, attempt: Attempt, spec: JobSpec) -> LiveAttempt:
+    def _take_in_hand(self, attempt: Attempt, spec: JobSpec, place: Place) -> LiveAttempt:
         live = LiveAttempt(
             job_id=attempt.job_id,
             attempt_id=attempt.attempt_id,
@@ -153,6 +159,7 @@ class AttemptRunner:
             client_id=attempt.client_id,
             token=attempt.token,
             steps=len(spec.steps),
+            in_flow=place is Place.FLOW,
             stored=attempt.last_seq,
         )
         self._live.add(live)
@@ -204,6 +211,7 @@ class AttemptRunner:
             job_id=job.job_id,
             attempt_id=attempt.attempt_id,
             attempt_number=attempt.number,
+            place=Place.FLOW if live.in_flow else Place.TAB,
             egress=self._rules.egress,
             recording_max_bytes=self._rules.recording_max_bytes,
         )
@@ -329,6 +337,7 @@ class AttemptRunner:
                 # What an agent took up counts as begun, though it had no time to say so.
                 began=attempt.began or (live is not None and live.acknowledged),
                 cancel_requested=job.cancel_requested,
+                falls_back=_falls_back(spec, live, end),
             ),
             [EffectMark(once=e.effect == "once", done=e.done_at is not None) for e in effects],
             Budget(
@@ -357,12 +366,15 @@ class AttemptRunner:
             job_state=decision.state,
             failure=failure,
             counts=decision.counts,
-            not_before=Instant(now + wait_s) if decision.state is JobState.QUEUED else now,
+            not_before=Instant(now + wait_s) if _waits(decision) else now,
             events=(
                 (
                     "attempt_ended",
                     {"state": end.state.value, "next": decision.why, "failure": failure},
                 ),
+            ),
+            falls_back_to=(
+                match_key(spec, job.namespace, Place.TAB) if decision.falls_back else None
             ),
             records=spec.record is not None,
         )
@@ -374,6 +386,17 @@ class AttemptRunner:
             )
         except ClientAbsentError:
             return  # it sends the result again when it is back, and is told then
+
+
+def _falls_back(spec: JobSpec, live: LiveAttempt | None, end: End) -> bool:
+    """Tell whether an attempt failed in a flow, and a tab may not meet what it met."""
+    if live is None or not live.in_flow or end.failure is None:
+        return False
+    return end.failure.reason in FALLS_BACK and falls_back_to(spec, Place.FLOW) is not None
+
+
+def _waits(decision: Next) -> bool:
+    return decision.state is JobState.QUEUED and not decision.falls_back
 
 
 def _recordings(spec: JobSpec) -> tuple[Expected, ...]:

@@ -10,11 +10,11 @@ from farm.clock import Clock
 from farm.core.decide import Verdict
 from farm.core.eligibility import Reason
 from farm.core.job_states import AttemptState, JobState
-from farm.core.model import Assignment, ClientId, Instant, TaskId, Token
+from farm.core.model import Assignment, ClientId, ClientType, Instant, TaskId, Token
 from farm.errors import NotFoundError, StoreUnavailableError
 from farm.jobs.attempts import AttemptRunner
 from farm.jobs.feed import JobFeed
-from farm.jobs.files import JobSpec
+from farm.jobs.files import JobSpec, Place, falls_back_to, place_of
 from farm.jobs.leasing import Leases
 from farm.jobs.live import LiveAttempts
 from farm.jobs.placement import request_for
@@ -302,20 +302,33 @@ class JobDispatcher:
         if isinstance(options, Waiting):
             self._waiting[job.match_key] = options
             return False
-        begun = await self._begin(job, spec, options)
+        begun, place = await self._begin_somewhere(job, spec, options)
         if isinstance(begun, NotAcquired):
             self._leases.give_back(job.job_id)
             self._explain(job, begun.verdict)
             return False
         self._placing.add(job.job_id)
         self._unstarted[job.job_id] = begun
-        group.create_task(self._carry(job, spec, begun), name=f"job {job.job_id}")
+        group.create_task(self._carry(job, spec, begun, place), name=f"job {job.job_id}")
         return True
 
-    async def _begin(
+    async def _begin_somewhere(
         self, job: Job, spec: JobSpec, options: BrowserOptions
+    ) -> tuple[Acquired | NotAcquired | Creation, Place]:
+        """Begin where the job is to run; or where else it may, if nobody is there for that."""
+        place = place_of(spec, job.namespace, job.match_key)
+        begun = await self._begin(job, spec, place, options)
+        other = falls_back_to(spec, place)
+        if other is None or not isinstance(begun, NotAcquired) or begun.verdict.somebody:
+            return begun, place
+        elsewhere = await self._begin(job, spec, other, options)
+        nobody = isinstance(elsewhere, NotAcquired) and not elsewhere.verdict.somebody
+        return (begun, place) if nobody else (elsewhere, other)
+
+    async def _begin(
+        self, job: Job, spec: JobSpec, place: Place, options: BrowserOptions
     ) -> Acquired | NotAcquired | Creation:
-        request = request_for(job.job_id, job.namespace, spec, options)
+        request = request_for(job.job_id, job.namespace, spec, place, options)
         try:
             return await self._manager.begin(
                 replace(request, through=self._coordinator),
@@ -326,7 +339,9 @@ class JobDispatcher:
             self._leases.give_back(job.job_id)
             raise
 
-    async def _carry(self, job: Job, spec: JobSpec, begun: Acquired | Creation) -> None:
+    async def _carry(
+        self, job: Job, spec: JobSpec, begun: Acquired | Creation, place: Place
+    ) -> None:
         del self._unstarted[job.job_id]
         ended = None
         try:
@@ -336,7 +351,7 @@ class JobDispatcher:
                 if outcome.verdict.reason is Reason.CREATION_FAILED:
                     self._rest(outcome.verdict.clients)
                 return
-            ended = await self._runner.run(job, spec, outcome.handle)
+            ended = await self._runner.run(job, spec, outcome.handle, place)
         except StoreUnavailableError as error:
             log.warning("dispatch.skipped", job_id=job.job_id, reason=error.detail)
         finally:
@@ -406,24 +421,35 @@ class JobDispatcher:
             return  # lost meanwhile; what it says next is refused
         try:
             handle = await self._restore(job, attempt, alive=entry.epoch == epoch_name)
+            place = await self._place_of_agent(client_id)
         except StoreUnavailableError:
             self._orphans[entry.attempt_id] = attempt  # until the next hello
             raise
         spec = JobSpec.model_validate(job.spec)
         log.info("attempt.taken_up", job_id=job.job_id, attempt_id=attempt.attempt_id)
         self._group.create_task(
-            self._resume(job, attempt, spec, handle), name=f"job {job.job_id} again"
+            self._resume(job, attempt, spec, handle, place), name=f"job {job.job_id} again"
         )
         # The task must be watching before the agent's next frame is read.
         await asyncio.sleep(0)
 
     async def _resume(
-        self, job: Job, attempt: Attempt, spec: JobSpec, handle: ContextHandle | None
+        self,
+        job: Job,
+        attempt: Attempt,
+        spec: JobSpec,
+        handle: ContextHandle | None,
+        place: Place,
     ) -> None:
         try:
-            await self._runner.resume(job, attempt, spec, handle)
+            await self._runner.resume(job, attempt, spec, handle, place)
         finally:
             self.wake()
+
+    async def _place_of_agent(self, client_id: ClientId) -> Place:
+        clients = (await self._registry.snapshot(now=self._clock())).clients
+        types = {client.client_id: client.client_type for client in clients}
+        return Place.FLOW if types.get(client_id) is ClientType.CONSOLE else Place.TAB
 
     async def _restore(self, job: Job, attempt: Attempt, *, alive: bool) -> ContextHandle | None:
         """Hold the context again; None where its browser has gone and only a result is due."""
@@ -450,7 +476,7 @@ class JobDispatcher:
             renewed_at=now,
             expires_at=Instant(now + self._gone.after_s),
             dedicated=request_for(
-                job.job_id, job.namespace, JobSpec.model_validate(job.spec)
+                job.job_id, job.namespace, JobSpec.model_validate(job.spec), Place.TAB
             ).dedicated,
         )
         restored = await self._registry.restore(assignment)

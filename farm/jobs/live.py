@@ -25,6 +25,8 @@ class LiveAttempt:
     client_id: ClientId
     token: Token
     steps: int
+    in_flow: bool = False
+    """It runs in a flow, and not in a tab."""
     stored: int = 0
     """The number of the last entry that is durable."""
     sent: bool = False

@@ -2,17 +2,30 @@
 
 from farm.core.model import ClientType, Namespace, Request, TaskId
 from farm.core.placement import identity_in
-from farm.jobs.files import JobSpec, browser_options, identity, requirements
+from farm.jobs.files import JobSpec, Place, browser_options, identity, requirements
 from farm.protocol.plan import BrowserOptions, profile_of
 
 
 def request_for(
-    job_id: str, namespace: Namespace, spec: JobSpec, options: BrowserOptions | None = None
+    job_id: str,
+    namespace: Namespace,
+    spec: JobSpec,
+    place: Place,
+    options: BrowserOptions | None = None,
 ) -> Request:
     """Turn a job into a request for a context, in a window of these options, or of its own.
 
-    An identity belongs to its namespace: the same name elsewhere is another one (P16).
+    An identity belongs to its namespace: the same name elsewhere is another one (P16). A flow has
+    neither window nor identity: what it is to be like goes with the plan.
     """
+    if place is Place.FLOW:
+        return Request(
+            namespace=namespace,
+            task_id=TaskId(job_id),
+            client_type=ClientType.CONSOLE,
+            requirements=requirements(spec),
+            auto_provision=True,
+        )
     name = identity(spec)
     return Request(
         namespace=namespace,

@@ -23,6 +23,7 @@ class Reason(StrEnum):
     JOB_TIMEOUT = "job_timeout"
     NAVIGATION_FAILED = "navigation_failed"
     NAVIGATION_TIMEOUT = "navigation_timeout"
+    NEEDS_BROWSER = "needs_browser"
     PAUSED_TOO_LONG = "paused_too_long"
     PAGE_CRASHED = "page_crashed"
     PAGE_CLOSED = "page_closed"
@@ -48,6 +49,7 @@ PERMANENT = frozenset(
         Reason.EGRESS_DENIED,
         Reason.IDENTITY_TOO_LARGE,
         Reason.JOB_TIMEOUT,
+        Reason.NEEDS_BROWSER,
         Reason.PAUSED_TOO_LONG,
         Reason.PROXY_AUTH_REFUSED,
         Reason.SCRIPT_ERROR,

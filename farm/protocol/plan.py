@@ -158,6 +158,8 @@ class Plan(BaseModel):
     reuse: bool = False
     """The tab stays as it is after success, for the next job of the same identity."""
     egress: Egress = Egress()
+    options: BrowserOptions = BrowserOptions()
+    """How a flow shows itself to servers. A tab's window has been opened with them."""
     borrows: Borrows | None = None
     record: Recording | None = None
     """What to record of it; None is nothing."""

@@ -300,6 +300,61 @@ class Assert(StepBase):
         return self
 
 
+Method = Literal["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Requests by these change nothing where they go to."""
+
+
+class Http(StepBase):
+    """Ask a server, beside the page: flows only. Shares the flow's cookies; the page stays.
+
+    The answer is `{status, url, headers, body}`, where the body of JSON is its value.
+    """
+
+    shorthand = "url"
+    type: Literal["http"] = "http"
+    url: str = Field(min_length=1)
+    method: Method = "GET"
+    headers: dict[str, str] = Field(default={})
+    body: str | None = None
+    json_body: Any = Field(default=None, alias="json")
+    """A value to be sent as JSON, in the place of `body`."""
+    expect_status: tuple[int, ...] | None = None
+    """Fail with `http_status` unless the answer has one of these; else from 400 on."""
+    var: str | None = Field(default=None, pattern=r"^[A-Za-z_]\w{0,63}$")
+
+    @field_validator("expect_status", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: object) -> object:
+        return (value,) if isinstance(value, int) else value
+
+    @field_validator("method", mode="before")
+    @classmethod
+    def _in_capitals(cls, value: object) -> object:
+        return value.upper() if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _one_body(self) -> Http:
+        if self.body is not None and self.json_body is not None:
+            raise ValueError("body and json exclude each other")
+        return self
+
+
+class Activity(StepBase):
+    """Run a coroutine that is installed beside the agent: flows only. With `var`, keep its value.
+
+    What it does outside is not known, so it acts unless the step says `effect: none`.
+    """
+
+    shorthand = "name"
+    acts = True
+    type: Literal["activity"] = "activity"
+    name: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")
+    """The name of its entry point."""
+    args: dict[str, Any] = Field(default={})
+    var: str | None = Field(default=None, pattern=r"^[A-Za-z_]\w{0,63}$")
+
+
 class Set(StepBase):
     """Keep a value under a name, for `${vars.name}` in later steps."""
 
@@ -330,6 +385,8 @@ Step = Annotated[
     | Pdf
     | Html
     | Eval
+    | Http
+    | Activity
     | Assert
     | Set,
     Field(discriminator="type"),
@@ -357,6 +414,8 @@ VERBS: dict[str, type[StepBase]] = {
     "pdf": Pdf,
     "html": Html,
     "eval": Eval,
+    "http": Http,
+    "activity": Activity,
     "assert": Assert,
     "set": Set,
 }
@@ -370,6 +429,8 @@ def acts(step: StepBase) -> bool:
             return submit
         case Type(text=text):
             return "\n" in text
+        case Http(method=method):
+            return method not in SAFE_METHODS
         case _:
             return type(step).acts
 

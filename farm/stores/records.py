@@ -245,5 +245,8 @@ class Finish:
     """With job_state QUEUED: when the next attempt may start."""
     events: tuple[tuple[str, Mapping[str, Any]], ...]
     """(type, data) of the job events to add, in order."""
+    falls_back_to: str | None = None
+    """The match key under which the job waits for a worker of another kind: then neither an attempt
+    nor a loss is counted, and the attempt's items and files are dropped."""
     records: bool = False
     """The attempt was to hand in recordings: those that have not come have failed."""

@@ -52,12 +52,13 @@ class Scene:
         look_s: float | None = None,
         prepared: int = 0,
         capacity: wire.Capacity = CAPACITY,
+        hello: wire.Hello = HELLO,
     ) -> None:
         self._epochs = 0
         self._capacity = capacity
         self.machine = Machine(
             Profile(
-                hello=HELLO,
+                hello=hello,
                 identity_idle_s=identity_idle_s,
                 look_s=look_s,
                 prepared_windows=prepared,

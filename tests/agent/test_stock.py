@@ -254,6 +254,13 @@ def test_who_stops_gives_up_what_is_prepared_and_prepares_nothing() -> None:
     assert prepares(scene.passes(0.1)) == []
 
 
+def test_that_a_prepared_window_closes_is_told_before_the_farm_can_lend_it() -> None:
+    scene, (tab,) = stocked()
+    release = wire.Command(command_id="r", context_id=tab, body=wire.Release())
+    assert closes(scene.hear(release)) == ["W1"]
+    assert [(c.state, c.clean) for c in scene.reports()[-1].contexts] == [("closing", False)]
+
+
 def test_a_new_browser_has_windows_of_its_own_prepared() -> None:
     scene, _ = stocked()
     scene.on(ev.BrowserLost("x"))

@@ -1,6 +1,7 @@
 """What a checked job asks for."""
 
 import hashlib
+from typing import Any
 
 import pytest
 
@@ -8,6 +9,7 @@ from farm.core.eligibility import canonical
 from farm.core.model import Namespace
 from farm.jobs.files import (
     JobSpec,
+    Place,
     canonical_hash,
     identity,
     match_key,
@@ -37,6 +39,7 @@ def test_a_plan_has_everything_an_agent_needs_and_survives_the_wire() -> None:
         job_id="j",
         attempt_id="t",
         attempt_number=2,
+        place=Place.TAB,
         egress=Egress(allow=("127.0.0.1:1",)),
         recording_max_bytes=1,
     )
@@ -58,7 +61,13 @@ def test_a_plan_has_everything_an_agent_needs_and_survives_the_wire() -> None:
 def test_what_is_recorded_is_asked_of_the_agent_and_bounded_by_the_farm() -> None:
     spec = job("record: {kinds: [trace, video, trace], keep: on_failure, overlay: false}")
     plan = to_plan(
-        spec, job_id="j", attempt_id="t", attempt_number=1, egress=Egress(), recording_max_bytes=9
+        spec,
+        job_id="j",
+        attempt_id="t",
+        attempt_number=1,
+        place=Place.TAB,
+        egress=Egress(),
+        recording_max_bytes=9,
     )
     assert plan.record == Recording(
         kinds=(RecordingKind.TRACE, RecordingKind.VIDEO),
@@ -82,11 +91,12 @@ def test_a_job_that_records_goes_to_agents_that_can() -> None:
 def test_a_job_that_records_nothing_has_the_hash_it_had_before_there_were_recordings() -> None:
     assert canonical_hash(job()) != canonical_hash(job("record: har"))
     assert "record" not in job().model_dump(mode="json", exclude={"record"})
-    assert canonical_hash(job()) == _hash_without("record")
+    assert canonical_hash(job()) == _hash_without({"record": True, "browser": {"use"}})
+    assert canonical_hash(job("browser: auto")) != canonical_hash(job())
 
 
-def _hash_without(key: str) -> str:
-    text = canonical(job().model_dump(mode="json", exclude={key}))
+def _hash_without(keys: dict[str, Any]) -> str:
+    text = canonical(job().model_dump(mode="json", exclude=keys))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

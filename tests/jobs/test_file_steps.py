@@ -13,7 +13,8 @@ def job(text: str, **params: object) -> JobSpec:
 
 
 def step(line: str) -> Step:
-    (found,) = job(f"name: a\nsteps:\n  - {line}\n").steps
+    use = "none" if line.startswith(("http", "activity")) else "required"
+    (found,) = job(f"name: a\nbrowser: {use}\nsteps:\n  - {line}\n").steps
     return found
 
 
@@ -135,11 +136,12 @@ def test_words_that_yaml_1_1_took_for_truth_values_stay_words() -> None:
     ],
 )
 def test_a_job_comes_back_from_json_as_it_was(params: dict[str, Any]) -> None:
-    spec = job(FULL).model_copy(update={"params": params})
-    text = spec.model_dump_json()
-    assert JobSpec.model_validate_json(text) == spec
-    assert JobSpec.model_validate(spec.model_dump(mode="json")) == spec
-    assert JobSpec.model_validate_json(text).model_dump_json() == text
+    for written in (FULL, FLOW):
+        spec = job(written).model_copy(update={"params": params})
+        text = spec.model_dump_json()
+        assert JobSpec.model_validate_json(text) == spec
+        assert JobSpec.model_validate(spec.model_dump(mode="json", by_alias=True)) == spec
+        assert JobSpec.model_validate_json(text).model_dump_json() == text
 
 
 FULL = """
@@ -198,8 +200,18 @@ steps:
 """
 
 
-def test_the_job_that_has_everything_uses_every_verb() -> None:
+FLOW = """
+name: without a browser
+browser: {use: none, locale: en-GB, user_agent: x}
+steps:
+  - http: {url: https://a.example/api, method: post, json: {a: [1]}, var: v, expect_status: 201}
+  - http: {url: https://a.example/api, method: PUT, body: b, headers: {Content-Type: text/plain}}
+  - activity: {name: tidy, args: {x: 1}, var: w, effect: none}
+"""
+
+
+def test_the_jobs_that_have_everything_use_every_verb() -> None:
     spec = job(FULL)
-    assert {s.type for s in spec.steps} == set(VERBS)
+    assert {s.type for s in (*spec.steps, *job(FLOW).steps)} == set(VERBS)
     assert next(s.ms for s in spec.steps if isinstance(s, Wait)) == 1_500
     assert next(s.args for s in spec.steps if isinstance(s, Eval)) == {"x": [1, 2.5]}

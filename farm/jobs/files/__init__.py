@@ -1,11 +1,14 @@
 """Job files: from bytes to a checked `JobSpec`, and from there to the plan of an attempt."""
 
 from farm.jobs.files.parsing import parse
+from farm.jobs.files.places import Place, places
 from farm.jobs.files.planning import (
     browser_options,
     canonical_hash,
+    falls_back_to,
     identity,
     match_key,
+    place_of,
     private_hosts,
     requirements,
     to_plan,
@@ -18,12 +21,16 @@ __all__ = [
     "MAX_BYTES",
     "MAX_PROBLEMS",
     "JobSpec",
+    "Place",
     "ProblemBody",
     "browser_options",
     "canonical_hash",
+    "falls_back_to",
     "identity",
     "match_key",
     "parse",
+    "place_of",
+    "places",
     "private_hosts",
     "requirements",
     "to_plan",

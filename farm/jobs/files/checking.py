@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 
 from farm.jobs.files.document import children
 from farm.jobs.files.normalise import Canonical
+from farm.jobs.files.places import misplaced
 from farm.jobs.files.problems import Path, Problem, nearest, shown
 from farm.jobs.files.references import as_text
 from farm.jobs.files.selectors import selector_problem
@@ -64,7 +65,9 @@ def check(job: Canonical, typed: set[Path]) -> tuple[JobSpec | None, list[Proble
     """
     problems = list(_selector_problems(job))
     try:
-        return JobSpec.model_validate(job.value), problems
+        spec = JobSpec.model_validate(job.value)
+        problems += [Problem(path=job.written(p), detail=why) for p, why in misplaced(spec)]
+        return spec, problems
     except ValidationError as error:
         found = error.errors(include_url=False)
     if _as_texts(job, found, typed):

@@ -53,6 +53,9 @@ def normalise(written: dict[str, Any]) -> Canonical:
         job.origins["timeout", "job"] = job.written(("timeout",))
         job.value["timeout"] = {"job": job.value["timeout"]}
     _recordings(job)
+    if isinstance(job.value.get("browser"), str):
+        job.origins["browser", "use"] = job.written(("browser",))
+        job.value["browser"] = {"use": job.value["browser"]}
     for path in ENVELOPE_MAPPINGS:
         if path:
             _snake_inside(job, path)

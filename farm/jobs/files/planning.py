@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from farm.core.eligibility import canonical
 from farm.core.model import Namespace
+from farm.jobs.files.places import Place, places
 from farm.jobs.files.spec import JobSpec
 from farm.protocol.plan import Borrows, BrowserOptions, Egress, Plan
 from farm.protocol.recordings import RECORDS, RECORDS_VIDEO, Recording, RecordingKind
@@ -22,6 +23,7 @@ def to_plan(
     job_id: str,
     attempt_id: str,
     attempt_number: int,
+    place: Place,
     egress: Egress,
     recording_max_bytes: int,
 ) -> Plan:
@@ -37,6 +39,7 @@ def to_plan(
         effects=spec.effects,
         reuse=spec.browser.context == "reuse",
         egress=egress,
+        options=browser_options(spec) if place is Place.FLOW else BrowserOptions(),
         borrows=_borrows(spec),
         record=_recording(spec, recording_max_bytes),
     )
@@ -58,7 +61,7 @@ def browser_options(spec: JobSpec, saved: Mapping[str, Any] | None = None) -> Br
     Raises:
         ValidationError: If the two don't go together.
     """
-    asked = spec.browser.model_dump(mode="json", exclude={"context"}, exclude_none=True)
+    asked = spec.browser.model_dump(mode="json", exclude={"context", "use"}, exclude_none=True)
     return BrowserOptions.model_validate({**(saved or {}), **asked})
 
 
@@ -95,8 +98,16 @@ def _recording(spec: JobSpec, max_bytes: int) -> Recording | None:
     return Recording(kinds=asked.kinds, keep=asked.keep, overlay=asked.overlay, max_bytes=max_bytes)
 
 
-def match_key(spec: JobSpec, namespace: Namespace) -> str:
-    """Return a key that is equal for jobs that ask for the same kind of worker."""
+def match_key(spec: JobSpec, namespace: Namespace, place: Place | None = None) -> str:
+    """Return a key that is equal for jobs that ask for the same kind of worker.
+
+    Args:
+        spec: The job.
+        namespace: Whose it is.
+        place: Where it is to run; by default where it is tried first.
+    """
+    if (place or places(spec)[0]) is Place.FLOW:
+        return _digest([namespace, requirements(spec), Place.FLOW])[:32]
     requires = spec.requires.model_dump(mode="json") | {"metadata": requirements(spec)}
     kind: list[object] = [namespace, requires, identity(spec)]
     if (use := spec.identity) is not None and use.mode != "clone":
@@ -106,8 +117,23 @@ def match_key(spec: JobSpec, namespace: Namespace) -> str:
 
 def canonical_hash(spec: JobSpec) -> str:
     """Return a hash of the whole job, params filled in, however its file was written."""
-    unsaid = {"record"} if spec.record is None else set()
+    unsaid: dict[str, Any] = {"record": True} if spec.record is None else {}
+    if spec.browser.use == "required":
+        unsaid["browser"] = {"use"}
     return _digest(spec.model_dump(mode="json", exclude=unsaid))
+
+
+def place_of(spec: JobSpec, namespace: Namespace, key: str) -> Place:
+    """Return where a job is to run now, which its match key tells."""
+    allowed = places(spec)
+    return next((p for p in allowed if match_key(spec, namespace, p) == key), allowed[0])
+
+
+def falls_back_to(spec: JobSpec, place: Place) -> Place | None:
+    """Return where a job may run that won't do in a place; None where nowhere else."""
+    later = places(spec)
+    following = later[later.index(place) + 1 :] if place in later else ()
+    return next(iter(following), None)
 
 
 def private_hosts(spec: JobSpec) -> tuple[str, ...]:

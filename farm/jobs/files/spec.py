@@ -48,8 +48,10 @@ class Requires(Strict):
 
 
 class Browser(BrowserOptions):
-    """The window the job runs in."""
+    """The window the job runs in. A word in its place is `use`."""
 
+    use: Literal["required", "none", "auto"] = "required"
+    """`required`: a tab. `none`: a flow. `auto`: a flow, and a tab where that won't do."""
     context: Literal["fresh", "reuse"] = "fresh"
     """`fresh`: a clean window. `reuse`: one kept between jobs that ask for the same options."""
 

@@ -10,7 +10,7 @@ from farm.core.control import Control, in_queue
 from farm.core.job_states import AT_REST, TERMINAL, AttemptState, JobEvent, JobState, step
 from farm.core.model import ClientId, ContextId, Instant, Token
 from farm.errors import NotFoundError
-from farm.stores.ledger import history, identities, recordings, schema
+from farm.stores.ledger import forgetting, history, identities, recordings, schema
 from farm.stores.ledger.rows import AnyRow, to_attempt, to_job, to_json_or_none
 from farm.stores.records import Attempt, Expected, Finish, Job
 
@@ -67,6 +67,7 @@ _MOVE = (
     .where(_jobs.c.number == bindparam("b_number"))
     .values(
         state=bindparam("state"),
+        match_key=bindparam("match_key"),
         attempts=bindparam("attempts"),
         free_losses=bindparam("free_losses"),
         failure=bindparam("failure"),
@@ -206,6 +207,10 @@ def finish(connection: Connection, end: Finish, now: Instant) -> Job | None:
     )
     if end.records:
         recordings.give_up(connection, job.id)
+    # A job that was to be cancelled meanwhile goes nowhere, and keeps what it has.
+    falls_back_to = end.falls_back_to if state is JobState.QUEUED else None
+    if falls_back_to is not None:
+        forgetting.drop_findings(connection, job.number)
     lines: list[history.Line] = [(type_, data, now) for type_, data in end.events]
     if state is not end.job_state:
         lines.append(("job_cancelled", {"instead": end.job_state.value}, now))
@@ -219,12 +224,13 @@ def finish(connection: Connection, end: Finish, now: Instant) -> Job | None:
             "control_by": job.control_by if control is Control.PAUSED else "",
             "b_number": job.number,
             "state": state.value,
+            "match_key": falls_back_to or job.match_key,
             "attempts": job.attempts + end.counts,
-            "free_losses": job.free_losses + (not end.counts),
+            "free_losses": job.free_losses + (not end.counts and falls_back_to is None),
             "failure": failure if state in AT_REST else None,
             "not_before": end.not_before if queued else job.not_before,
             "finished_at": now if state in TERMINAL else None,
-            "item_count": _counting_items(job, state),
+            "item_count": 0 if falls_back_to else _counting_items(job, state),
             "last_event": last,
         },
     ).one()
