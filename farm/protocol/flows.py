@@ -90,6 +90,7 @@ def needs_browser(step: steps.Step) -> Iterator[tuple[Path, str]]:
             | steps.Check()
             | steps.Uncheck()
             | steps.Hover()
+            | steps.Drag()
             | steps.Scroll()
             | steps.Screenshot()
             | steps.Pdf()
