@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest
 # `make demo HEADED=1` shows the browser.
 HEADED ?=
 
-.PHONY: help demo test check mutants bench format lock clean browser system
+.PHONY: help demo test check mutants bench soak format lock clean browser system
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,9 +35,15 @@ check: $(INSTALLED) ## Format, lint, types, imports, and the quick tests
 mutants: $(INSTALLED) ## Turn each comparison of the rules round: a test must fail for each
 	@$(BIN)/python -m tests.mutation
 
-bench: browser ## Measure the farm against bare Playwright, and its pool; writes build/*bench.json
+bench: browser ## Measure the farm against bare Playwright, its pool, live view and overlay; writes build/*bench.json
 	@$(BIN)/python -m tests.benchmarks
+	@$(BIN)/python -m tests.benchmarks.ready
 	@$(BIN)/python -m tests.benchmarks.pool
+	@$(BIN)/python -m tests.benchmarks.overlay
+	@$(BIN)/python -m tests.benchmarks.live
+
+soak: browser ## Run 500 jobs on one agent with 20 kills in between; what must be flat is judged
+	@$(BIN)/python -m tests.soak
 
 format: $(INSTALLED) ## Format the code and sort its imports
 	@$(BIN)/ruff check --fix-only --quiet --select I .

@@ -74,6 +74,29 @@ class Settings(BaseSettings):
     """What other kinds of windows to prepare: a JSON array of objects with the keys that `browser`
     of a job file has, such as `[{"locale": "de-DE"}]`."""
 
+    recycle_window_uses: Annotated[int, Field(ge=1, le=1_000_000)] = 200
+    """A window that is cleaned in place (`browser.context: reset`) is closed after so many jobs."""
+
+    recycle_window_age_s: Annotated[float, Field(ge=1, le=31_536_000)] = 3600.0
+    """A window that is cleaned in place, or was prepared, is closed at this age when it is free."""
+
+    recycle_browser_uses: Annotated[int, Field(ge=1, le=100_000_000)] = 10_000
+    """The browser is replaced after so many jobs, when it is free."""
+
+    recycle_browser_age_s: Annotated[float, Field(ge=1, le=31_536_000)] = 86_400.0
+    """The browser is replaced at this age, when it is free."""
+
+    recycle_browser_mb: Annotated[float | None, Field(ge=1, le=1_048_576)] = None
+    """The browser is replaced, when it is free, once its processes have this much memory together
+    (PSS, MB of 1024 x 1024 bytes); by default it is not looked at."""
+
+    recycle_renderer_mb: Annotated[float | None, Field(ge=1, le=1_048_576)] = None
+    """The same once one of its renderers has this much."""
+
+    recycle_patience_s: Annotated[float, Field(ge=0, le=86_400)] = 600.0
+    """A browser that is due waits so long at most for windows of named identities and of people,
+    and then as long again for tabs that are still lent."""
+
     identity_idle_s: Annotated[float, Field(gt=0)] = 300.0
     """The window of a named identity is closed after so long without use."""
 
@@ -82,6 +105,17 @@ class Settings(BaseSettings):
 
     overlay: bool = True
     """Show in each worker tab of a headed browser what it does. Pages can see that it is there."""
+
+    input_guard: bool | None = None
+    """Keep people's mouse and keys away from worker tabs while automation has control (1), or not
+    (0); by default where there are windows."""
+
+    takeover_key: Annotated[str, Field(max_length=64)] = "Control+Alt+Home"
+    """With the guard: the key, taken from the whole X display, that takes over the worker tab in
+    the window that has the focus, or else the pointer, and hands it back. Empty takes none."""
+
+    longest_pause_s: Annotated[float, Field(gt=0, le=604_800)] = 3_600.0
+    """So long a job may be paused, or in a person's hands, at a time; then it fails."""
 
     slow_mo_ms: Annotated[int, Field(ge=0, le=60_000)] = 0
     """Wait so long after each action, for people who watch."""
@@ -95,6 +129,13 @@ class Settings(BaseSettings):
     ffmpeg: str | None = None
     """The ffmpeg that makes videos, a path or a name on PATH; by default the one on PATH, else
     Playwright's. Without one the agent takes no job that records video."""
+
+    min_free_bytes: Annotated[int, Field(ge=0)] = 256 * 1024 * 1024
+    """With less room where temporary files go the agent takes nothing new, until there is again a
+    quarter more than that."""
+
+    min_free_inodes: Annotated[int, Field(ge=0)] = 2_000
+    """The same for inodes: one for each file."""
 
     sandbox: bool | None = None
     """Demand (1) or refuse (0) Chromium's sandbox; by default it is used where it works."""

@@ -4,13 +4,14 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from typing import Any
 
 from agent.chromium import installing
 from agent.chromium.browser import ChromiumBrowser
 from agent.chromium.discovery import Found, find, why_no_sandbox
 from agent.clock import monotonic
+from agent.console.activities import GROUP
 from agent.ports import BrowserUnavailable
 from agent.xvfb import Xvfb, XvfbUnavailable
 
@@ -21,6 +22,10 @@ class Examination:
 
     python: str
     playwright: str
+    flows: str
+    """What flows parse pages with; they need nothing else."""
+    activities: tuple[str, ...] = ()
+    """What is installed for flows to run, where AGENT_ACTIVITIES lists it."""
     executable: str | None = None
     kind: str | None = None
     product: str | None = None
@@ -45,7 +50,9 @@ class Examination:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON's types."""
-        found = asdict(self) | {"problems": list(self.problems), "notes": list(self.notes)}
+        found = asdict(self) | {
+            name: list(getattr(self, name)) for name in ("problems", "notes", "activities")
+        }
         return {"ok": self.ok, **found}
 
     def lines(self) -> list[str]:
@@ -53,6 +60,8 @@ class Examination:
         facts = {
             "python": self.python,
             "playwright": self.playwright,
+            "flows": self.flows,
+            "activities": ", ".join(self.activities) or None,
             "browser": self.executable or "none",
             "kind": self.kind,
             "product": self.product,
@@ -81,7 +90,12 @@ async def examine(
     Never raises for what it finds, and changes nothing on the machine unless `install` is asked
     for; then it fetches a browser first, where none works.
     """
-    facts: dict[str, Any] = {"python": sys.version.split()[0], "playwright": version("playwright")}
+    facts: dict[str, Any] = {
+        "python": sys.version.split()[0],
+        "playwright": version("playwright"),
+        "flows": f"turbohtml {version('turbohtml')}",
+        "activities": tuple(sorted(point.name for point in entry_points(group=GROUP))),
+    }
     problems: list[str] = []
     notes: list[str] = []
     screen = Xvfb() if headed and not env.get("DISPLAY") else None

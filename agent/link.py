@@ -227,6 +227,42 @@ class HttpUploads:
                 case status:
                     raise aiohttp.ClientError(f"the farm answered {status}")
 
+    async def fetch(
+        self, attempt_id: str, token: Token, reference: str, into: Path, max_bytes: int
+    ) -> Path:
+        """See `Uploads.fetch`; dials again a few times where the farm is not there."""
+        headers = {"X-Tabfarm-Token": f"{token.store_epoch}.{token.counter}"}
+        owner, _, name = reference.partition("/")
+        where = f"v1/attempts/{quote(attempt_id)}/files/{quote(owner)}/{quote(name, safe='')}"
+        await asyncio.to_thread(into.mkdir, parents=True)
+        path = into / Path(name).name
+        wait_s = _FIRST_WAIT_S
+        for turn in range(_UPLOAD_TRIES):
+            try:
+                return await self._get(where, headers, path, max_bytes)
+            except aiohttp.ClientError as error:
+                log.warning("fetch.failed", reference=reference, reason=str(error))
+                if turn == _UPLOAD_TRIES - 1:
+                    detail = f"{reference} could not be fetched: {error}"
+                    raise UploadRefused("internal", detail) from error
+            await asyncio.sleep(wait_s)
+            wait_s *= 2
+        raise AssertionError("the last turn returns or raises")
+
+    async def _get(self, where: str, headers: dict[str, str], path: Path, max_bytes: int) -> Path:
+        async with self._session.get(f"{self._farm()}/{where}", headers=headers) as answer:
+            match answer.status:
+                case HTTPStatus.OK:
+                    await _save(answer, path, max_bytes)
+                    return path
+                case HTTPStatus.NOT_FOUND:
+                    detail = f"the farm has no file {path.name}{await _detail(answer)}"
+                    raise UploadRefused("value_invalid", detail)
+                case HTTPStatus.CONFLICT | HTTPStatus.FORBIDDEN:
+                    raise StaleAssignment
+                case status:
+                    raise aiohttp.ClientError(f"the farm answered {status}")
+
 
 async def _detail(answer: aiohttp.ClientResponse) -> str:
     """Return what a problem says, after a colon; nothing where it is none."""
@@ -241,3 +277,11 @@ async def _chunks(path: Path) -> AsyncIterator[bytes]:
     with await asyncio.to_thread(path.open, "rb") as file:
         while chunk := await asyncio.to_thread(file.read, _CHUNK):
             yield chunk
+
+
+async def _save(answer: aiohttp.ClientResponse, path: Path, max_bytes: int) -> None:
+    with await asyncio.to_thread(path.open, "wb") as file:
+        async for chunk in answer.content.iter_chunked(_CHUNK):
+            await asyncio.to_thread(file.write, chunk)
+            if file.tell() > max_bytes:
+                raise UploadRefused("artifact_too_large", f"{path.name} has over {max_bytes} bytes")

@@ -7,22 +7,28 @@ import os
 import signal
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TYPE_CHECKING
 
 import aiohttp
 import structlog
 
 from agent.channels import WebSocketChannels
+from agent.chromium.workspace import Room
 from agent.clock import monotonic, wall_clock
 from agent.config import Settings, environment
 from agent.link import HttpUploads, WebSocketLink
-from agent.machine import Machine, Profile
+from agent.loans import HttpLoans
+from agent.machine import Limits, Machine, Profile
 from agent.machine.events import Exit, StopRequested
-from agent.ports import Browser, BrowserUnavailable, Host, LinkRefused
+from agent.ports import BrowserUnavailable, Host, LinkRefused
 from agent.runner import Runner
 from agent.telemetry import configure_logging
 from agent.xvfb import Xvfb, XvfbUnavailable
 from farm.protocol.messages import Capacity, Hello
 from farm.protocol.recordings import RECORDS, RECORDS_VIDEO
+
+if TYPE_CHECKING:
+    from agent.chromium.browser import ChromiumBrowser
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -64,6 +70,7 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
                 hello=_hello(settings, video=ffmpeg is not None),
                 identity_idle_s=settings.identity_idle_s,
                 look_s=_LOOK_S if settings.headed and not flows_only else None,
+                limits=_limits(settings),
                 prepared_windows=0 if flows_only else settings.prepared_windows,
                 prepared_options=settings.prepared_options,
             ),
@@ -82,22 +89,29 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
             flows=flows,
             link=link,
             uploads=HttpUploads(session, lambda: link.url),
+            loans=HttpLoans(session, lambda: link.url),
             channels=WebSocketChannels(session, lambda: link.url),
             monotonic=monotonic,
             wall_clock=wall_clock,
+            short=Room(
+                least_bytes=settings.min_free_bytes, least_inodes=settings.min_free_inodes
+            ).short,
         )
         _listen_for_signals(runner, settings)
-        return await runner.run()
+        with _people_seen(settings, env, browser):
+            return await runner.run()
 
 
 def _browser(
     settings: Settings, env: Mapping[str, str], ffmpeg: str | None, may_act: Callable[[], bool]
-) -> Browser:
+) -> "ChromiumBrowser":
     from agent.chromium.browser import ChromiumBrowser  # takes long, and flows do without
 
     return ChromiumBrowser(
         headless=not settings.headed,
         overlay=settings.overlay,
+        guard=_guards(settings),
+        longest_pause_s=settings.longest_pause_s,
         env=env,
         executable=settings.browser,
         sandbox=settings.sandbox,
@@ -122,13 +136,27 @@ def _flows(settings: Settings, may_act: Callable[[], bool]) -> Host:
     )
 
 
+def _limits(settings: Settings) -> Limits:
+    if settings.type == "console":
+        return Limits()
+    return Limits(
+        window_uses=settings.recycle_window_uses,
+        window_age_s=settings.recycle_window_age_s,
+        browser_uses=settings.recycle_browser_uses,
+        browser_age_s=settings.recycle_browser_age_s,
+        browser_mb=settings.recycle_browser_mb,
+        renderer_mb=settings.recycle_renderer_mb,
+        patience_s=settings.recycle_patience_s,
+    )
+
+
 def _hello(settings: Settings, *, video: bool) -> Hello:
     flows = settings.type == "console"
     records = {} if flows else {RECORDS: True, RECORDS_VIDEO: video}
     return Hello(
         client_id=settings.client_id,
         client_type=settings.type,
-        capabilities=() if flows else ("pause", "resume", "takeover", "hand_back"),
+        capabilities=() if flows else _can(settings),
         instance=uuid.uuid4().hex,
         epoch="",
         namespaces=settings.namespaces,
@@ -140,6 +168,31 @@ def _hello(settings: Settings, *, video: bool) -> Hello:
             max_flows=(settings.max_flows or settings.slots) if flows else 0,
         ),
     )
+
+
+def _can(settings: Settings) -> tuple[str, ...]:
+    shown = settings.headed and settings.overlay
+    return ("pause", "resume", "takeover", "hand_back", *(("message",) if shown else ()))
+
+
+def _guards(settings: Settings) -> bool:
+    return settings.headed if settings.input_guard is None else settings.input_guard
+
+
+def _people_seen(
+    settings: Settings, env: Mapping[str, str], browser: "ChromiumBrowser | None"
+) -> contextlib.AbstractContextManager[None]:
+    """Watch the display for what the guard keeps out of the pages, and so from the overlay."""
+    if browser is None or not (settings.headed and settings.overlay and _guards(settings)):
+        return contextlib.nullcontext()
+    from agent.chromium.screen import Seen, watching  # needed where there is a screen
+
+    loop = asyncio.get_running_loop()
+
+    def tell(press: Seen) -> None:
+        loop.call_soon_threadsafe(browser.seen, press)
+
+    return watching(env["DISPLAY"], key=settings.takeover_key, tell=tell)
 
 
 def _listen_for_signals(runner: Runner, settings: Settings) -> None:

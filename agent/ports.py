@@ -1,8 +1,10 @@
 """What the runner needs from the world, and what the steps need from the runner."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
@@ -19,9 +21,18 @@ from agent.machine.events import (
     TabGone,
     WindowGone,
 )
+from farm.protocol.failures import Reason
+from farm.protocol.identities import Lent
 from farm.protocol.messages import AttemptEvent, FromAgent, Intervene, Token
 from farm.protocol.plan import BrowserOptions, Plan
 from farm.protocol.recordings import RecordingKind
+
+
+class ProxyFault(StrEnum):
+    """How a proxy that a window's pages go through failed them; the values are notices' codes."""
+
+    UNREACHABLE = "proxy_unreachable"
+    AUTH_REFUSED = "proxy_auth_refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +44,8 @@ class Denied:
     reason: str
     unreachable: bool = False
     """The policy allowed it, but nobody answered there."""
+    proxy: ProxyFault | None = None
+    """It was the proxy further out that failed."""
 
 
 Bare = Callable[[], AbstractAsyncContextManager[None]]
@@ -52,6 +65,37 @@ class Control(Protocol):
 
     def acting(self) -> AbstractAsyncContextManager[None]:
         """Let automation's mouse and keys reach the page meanwhile; without it they are dropped."""
+        ...
+
+
+class Handed(Protocol):
+    """A file that a page hands out."""
+
+    name: str
+    """As the page suggests it; it may be anything."""
+
+    async def saved(self, max_bytes: int) -> Path:
+        """Return where it is once it is whole.
+
+        Raises:
+            UploadRefused: `artifact_too_large`, and it has been broken off; or `download_failed`.
+        """
+        ...
+
+    async def discard(self) -> None:
+        """Break it off and delete it; never raises."""
+        ...
+
+
+class Files(Protocol):
+    """Files of an attempt on the disk of this machine, until the attempt ends."""
+
+    def expecting(self) -> AbstractContextManager[asyncio.Future[Handed]]:
+        """Take the next file that a page of the attempt hands out; else it is cancelled."""
+        ...
+
+    async def folder(self) -> Path:
+        """Return a folder of the attempt's own."""
         ...
 
 
@@ -88,18 +132,61 @@ class Evidence(Protocol):
         """
         ...
 
+    async def fetch(self, reference: str, into: Path, max_bytes: int) -> Path:
+        """Bring a file of the farm into a new folder; return where it is, under its own name.
+
+        Raises:
+            UploadRefused: `value_invalid` if the namespace has no such file; `artifact_too_large`.
+            StaleAssignment: If the farm says that the attempt has ended.
+        """
+        ...
+
 
 class StaleAssignment(Exception):  # noqa: N818 - an outcome of asking, not a fault
     """The attempt has ended for the farm; stop, and touch nothing more."""
 
 
 class UploadRefused(Exception):  # noqa: N818
-    """An artifact was not stored; `reason` is `artifact_store_full` or `artifact_too_large`."""
+    """A file was not passed on.
+
+    `reason` is that of the failure, such as `artifact_store_full` or `artifact_too_large`.
+    """
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
         self.reason = reason
         self.detail = detail
+
+
+class BorrowRefused(Exception):  # noqa: N818 - an outcome of asking
+    """What a run borrows was not lent, or not taken back; `detail` quotes nothing of it."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+class Lender(Protocol):
+    """Lends to one run. What is secret passes here and by no other way."""
+
+    async def borrow(self) -> Lent:
+        """Return the saved state and the proxy of the attempt.
+
+        Raises:
+            BorrowRefused: If the farm has them no more, can't read them, or is not there.
+            StaleAssignment: If the attempt has ended for the farm.
+        """
+        ...
+
+    async def give_back(self, state: bytes) -> None:
+        """Have a storage state (JSON, UTF-8) kept in the place of the one lent, whole.
+
+        Raises:
+            BorrowRefused: If it is too large, or the farm is not there: the old one stays.
+            StaleAssignment: If the attempt has ended for the farm: the old one stays.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +252,8 @@ class Host(Protocol):
         """
         ...
 
-    async def run(self, context_id: str, plan: Plan, evidence: Evidence) -> Outcome:
-        """Run a plan on a tab or flow, to the end or until cancelled.
+    async def run(self, context_id: str, plan: Plan, evidence: Evidence, lender: Lender) -> Outcome:
+        """Run a plan on a tab or flow, to the end or until cancelled, with what it borrows.
 
         Never raises for what a page does. If cancelled, the tab is closed before the cancellation
         goes on. Whatever is not a success leaves the tab closed.
@@ -189,8 +276,13 @@ class Host(Protocol):
 class Browser(Host, Protocol):
     """A host with windows and tabs, which have to be opened."""
 
-    async def open_window(self, window_id: str, context_id: str, options: BrowserOptions) -> None:
-        """Open a window of a new identity with one tab, under the names given."""
+    async def open_window(
+        self, window_id: str, context_id: str, options: BrowserOptions, *, resets: bool = False
+    ) -> None:
+        """Open a window of a new identity with one tab, under the names given.
+
+        With `resets` the tab may be asked to `reset` later.
+        """
         ...
 
     async def open_tab(self, window_id: str, context_id: str) -> None:
@@ -210,6 +302,17 @@ class Browser(Host, Protocol):
         """See which windows and tabs there are, those of people too.
 
         Never fails: where the browser does not say in time, it is what was seen last.
+        """
+        ...
+
+    async def weigh(self) -> tuple[float, float]:
+        """Return how many MB the browser has, and how many its heaviest renderer has; 0 if none."""
+        ...
+
+    async def reset(self, context_id: str) -> bool:
+        """Make the only tab of a window as a new one, in bounded time.
+
+        Tells whether nothing is left of what ran there; if not, the window must be closed.
         """
         ...
 
@@ -253,8 +356,16 @@ class LinkRefused(Exception):  # noqa: N818
     """The farm will not let this agent in."""
 
 
+class Loans(Protocol):
+    """Where attempts borrow."""
+
+    def of(self, attempt_id: str, token: Token) -> Lender:
+        """Return who lends to an attempt, under its token."""
+        ...
+
+
 class Uploads(Protocol):
-    """Where the files of attempts go."""
+    """Where the files of attempts go, and come from."""
 
     async def upload(
         self,
@@ -269,9 +380,16 @@ class Uploads(Protocol):
         """Store a file; see `Evidence.upload`."""
         ...
 
+    async def fetch(
+        self, attempt_id: str, token: Token, reference: str, into: Path, max_bytes: int
+    ) -> Path:
+        """Bring a file; see `Evidence.fetch`."""
+        ...
+
 
 __all__ = [
     "Bare",
+    "BorrowRefused",
     "Browser",
     "BrowserEvent",
     "BrowserInfo",
@@ -283,10 +401,15 @@ __all__ = [
     "Control",
     "Denied",
     "Evidence",
+    "Files",
+    "Handed",
     "Host",
+    "Lender",
     "Link",
     "LinkRefused",
+    "Loans",
     "Outcome",
+    "ProxyFault",
     "SeenTab",
     "SeenWindow",
     "StaleAssignment",

@@ -16,16 +16,17 @@ from agent.ports import (
     Channels,
     Host,
     Link,
+    Loans,
     StaleAssignment,
     Uploads,
 )
 from farm.protocol import messages as wire
-from farm.protocol.plan import BrowserOptions
 from farm.protocol.recordings import RecordingKind
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _TICK_S = 0.1
+_DISK_S = 2.0
 _GOODBYE_S = 5.0
 """How long the last messages and the end of the browser may take."""
 
@@ -91,6 +92,13 @@ class RunEvidence:
             recording=recording,
         )
 
+    async def fetch(self, reference: str, into: Path, max_bytes: int) -> Path:
+        """See `Evidence.fetch`."""
+        if self._disowned:
+            raise StaleAssignment
+        plan, token = self._start.plan, self._start.token
+        return await self._uploads.fetch(plan.attempt_id, token, reference, into, max_bytes)
+
     def begin(self) -> None:
         """Say that the first step is about to begin; from here on the attempt counts (P13)."""
         self.begun = True
@@ -123,9 +131,11 @@ class Runner:
         flows: Host | None = None,
         link: Link,
         uploads: Uploads,
+        loans: Loans,
         channels: Channels,
         monotonic: Callable[[], float],
         wall_clock: Callable[[], float],
+        short: Callable[[], str | None] = lambda: None,
     ) -> None:
         """Take all that is needed.
 
@@ -135,10 +145,13 @@ class Runner:
             flows: What they run in, where it has none; one of the two is given.
             link: The connection to the farm.
             uploads: Where files go.
+            loans: Where attempts borrow.
             channels: What the big and fast things travel on.
             monotonic: A clock that never jumps.
             wall_clock: The time of day.
+            short: Says what the disk has too little of; asked again and again, in a thread.
         """
+        self._short = short
         self._machine = machine
         host = browser or flows
         if host is None:
@@ -147,6 +160,7 @@ class Runner:
         self._windowed = browser
         self._link = link
         self._uploads = uploads
+        self._loans = loans
         self._channels = channels
         self._monotonic = monotonic
         self._wall_clock = wall_clock
@@ -175,6 +189,7 @@ class Runner:
                 helpers = [
                     group.create_task(self._link.run(self.post), name="link"),
                     group.create_task(self._tick(), name="tick"),
+                    group.create_task(self._watch_disk(), name="disk"),
                 ]
                 done = await self._serve(group)
                 runs = (task for _, task in self._runs.values())
@@ -194,6 +209,16 @@ class Runner:
                 await self._carry_out(instruction, group)
             event = await self._events.get()
             instructions = self._machine.handle(event, self._monotonic())
+
+    async def _watch_disk(self) -> None:
+        before: str | None = None
+        while True:
+            short = await asyncio.to_thread(self._short)
+            if (short is None) != (before is None):
+                log.warning("disk.low" if short else "disk.has_room", short=short)
+                self.post(ev.DiskChanged(short))
+                before = short
+            await asyncio.sleep(_DISK_S)
 
     async def _tick(self) -> None:
         while True:
@@ -248,7 +273,8 @@ class Runner:
 
     async def _run(self, start: ev.StartRun, evidence: RunEvidence) -> ev.Outcome:
         evidence.begin()
-        return await self._host.run(start.context_id, start.plan, evidence)
+        lender = self._loans.of(start.plan.attempt_id, start.token)
+        return await self._host.run(start.context_id, start.plan, evidence, lender)
 
     def _run_done(self, start: ev.StartRun, task: asyncio.Task[ev.Outcome]) -> None:
         # Told by a callback, because a task that is cancelled before its first step runs no line.
@@ -258,17 +284,19 @@ class Runner:
             outcome = task.result()
         self.post(ev.RunEnded(start.command_id, outcome))
 
-    async def _work(self, instruction: Instruction) -> None:
+    async def _work(self, instruction: Instruction) -> None:  # noqa: C901 - a flat table
         match instruction:
             case ev.StartBrowser(epoch):
                 await self._start_browser(epoch)
-            case ev.OpenWindow(command_id, window_id, context_id, options):
-                opening = self._browser.open_window(window_id, context_id, options)
+            case ev.OpenWindow(command_id, window_id, context_id, options, resets):
+                opening = self._browser.open_window(window_id, context_id, options, resets=resets)
                 await self._open(command_id, opening)
-            case ev.PrepareWindow(window_id, context_id, options):
-                await self._prepare(window_id, context_id, options)
+            case ev.PrepareWindow():
+                await self._prepare(instruction)
             case ev.OpenTab(command_id, window_id, context_id):
                 await self._open(command_id, self._browser.open_tab(window_id, context_id))
+            case ev.ResetTab(context_id):
+                self.post(ev.Reset(context_id, await self._browser.reset(context_id)))
             case ev.Look(epoch):
                 self.post(ev.Seen(epoch, await self._browser.look()))
             case ev.CloseTab(context_id):
@@ -288,6 +316,12 @@ class Runner:
                 await self._intervene(context_id, wanted)
             case ev.ShowDraining():
                 await self._host.drain()
+            case ev.Recycle(reason):
+                log.info("browser.recycling", reason=reason)
+                await self._host.drain()
+            case ev.Weigh(epoch):
+                weight = await self._browser.weigh()
+                self.post(ev.Weighed(epoch, *weight))
             case _:
                 raise AssertionError(instruction)
 
@@ -319,9 +353,12 @@ class Runner:
             return
         self.post(ev.Opened(command_id))
 
-    async def _prepare(self, window_id: str, context_id: str, options: BrowserOptions) -> None:
+    async def _prepare(self, order: ev.PrepareWindow) -> None:
+        context_id = order.context_id
         try:
-            await self._browser.open_window(window_id, context_id, options)
+            await self._browser.open_window(
+                order.window_id, context_id, order.options, resets=order.resets
+            )
         except (BrowserUnavailable, KeyError) as error:
             self.post(ev.PrepareFailed(context_id, str(error)))
             return

@@ -49,6 +49,9 @@ class ArtifactSettings(BaseModel):
     min_free_bytes: Annotated[int, Field(ge=0)] = 256 * 1024 * 1024
     """Below this much free space no artifact is begun."""
 
+    min_free_inodes: Annotated[int, Field(ge=0)] = 1_000
+    """With fewer free inodes no artifact is begun; each takes one."""
+
     recording_max_bytes: Annotated[int, Field(ge=4096)] = 128 * 1024 * 1024
     """A recording that is seen to have grown to this size stops there."""
 

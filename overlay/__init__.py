@@ -1,14 +1,28 @@
 """In the page: what people see of a worker in a headed browser, and what they say through it."""
 
-from overlay.builder import BINDING, COLOURS, REMOVE, SCRIPT, WORLD, Picture, State, draw
-from overlay.said import Placed, Said, Stop, parse
+from overlay.builder import (
+    COLOURS,
+    LISTEN,
+    REMOVE,
+    SCRIPT,
+    WORLD,
+    Holder,
+    Picture,
+    State,
+    draw,
+    press,
+)
+from overlay.said import Acted, Control, Placed, Said, Stop, parse
 
 __all__ = [
-    "BINDING",
     "COLOURS",
+    "LISTEN",
     "REMOVE",
     "SCRIPT",
     "WORLD",
+    "Acted",
+    "Control",
+    "Holder",
     "Picture",
     "Placed",
     "Said",
@@ -16,4 +30,5 @@ __all__ = [
     "Stop",
     "draw",
     "parse",
+    "press",
 ]

@@ -1,25 +1,30 @@
 // The overlay of one page. It runs before the page's own scripts, in a world that those can't reach:
 // of all this they see one element at the end of the document, with nothing to be read in it.
 // It shows nothing until it is told to: `draw` puts it into the page, `remove` takes it out.
-((name, say) => {
+((name) => {
   "use strict";
   if (window !== window.top) return;
   const before = globalThis[name]?.end();
 
   const BURST = 20; // so often it comes back at once; after that once a tick
   const TICK_MS = 500;
+  const WAITING = 20; // so much may wait to be heard
   const STYLE = `
     :host {
       all: initial !important; position: fixed !important; inset: 0 !important;
       display: block !important; z-index: 2147483647 !important; pointer-events: none !important;
     }
     :host::backdrop { display: none !important; }
-    .frame {
-      position: absolute; inset: 0; border: 4px solid var(--colour);
-      box-shadow: inset 0 0 0 1px #fff, inset 0 0 0 2px #000;
-    }
+    /* Four strips and no frame: that would be as large as the page, and painted whole. */
+    .frame > div { position: absolute; background: var(--colour); }
+    .frame > .top, .frame > .bottom { left: 0; right: 0; height: 4px; }
+    .frame > .left, .frame > .right { top: 4px; bottom: 4px; width: 4px; }
+    .frame > .top { top: 0; box-shadow: 0 1px #fff, 0 2px #000; }
+    .frame > .bottom { bottom: 0; box-shadow: 0 -1px #fff, 0 -2px #000; }
+    .frame > .left { left: 0; box-shadow: 1px 0 #fff, 2px 0 #000; }
+    .frame > .right { right: 0; box-shadow: -1px 0 #fff, -2px 0 #000; }
     .panel {
-      position: absolute; box-sizing: border-box; max-width: min(340px, 100%); padding: 4px 6px;
+      position: absolute; box-sizing: border-box; max-width: min(420px, 100%); padding: 4px 6px;
       border: 1px solid #fff; border-radius: 6px; box-shadow: 0 0 0 1px #000;
       background: #16181d; color: #fff; font: 12px/1.5 system-ui, sans-serif;
     }
@@ -29,7 +34,7 @@
     .state { padding: 0 5px; border-radius: 4px; background: var(--colour); flex: none; }
     button {
       all: unset; box-sizing: border-box; min-width: 24px; min-height: 20px; padding: 0 5px;
-      border: 1px solid #9aa0a6; border-radius: 4px; text-align: center; cursor: pointer;
+      border: 1px solid #9aa0a6; border-radius: 4px; text-align: center; cursor: pointer; white-space: nowrap; flex: none;
       pointer-events: auto; touch-action: none;
     }
     button:focus-visible { outline: 2px solid #fff; }
@@ -55,7 +60,21 @@
     return element;
   };
 
-  const tell = (what) => globalThis[say]?.(JSON.stringify(what));
+  // What people say waits here until it is asked for, and who asks waits until there is something.
+  const said = [];
+  let heard = null;
+
+  const tell = (what) => {
+    if (said.length < WAITING) said.push(JSON.stringify(what));
+    if (heard) heard(said.shift());
+    heard = null;
+  };
+
+  const listen = () =>
+    new Promise((resolve) => {
+      if (said.length) resolve(said.shift());
+      else heard = resolve;
+    });
 
   const build = () => {
     // A name of its own: no page can have defined such an element, no selector means it.
@@ -68,10 +87,14 @@
     parts = {
       worker: make("span"), state: make("span", { class: "state" }), job: make("span"),
       task: make("span"),
-      step: make("span"), time: make("span"), done: make("div"),
+      step: make("span"), time: make("span"), done: make("div"), note: make("span"),
       move: button("move"), fold: button("fold"), stop: button("stop"),
+      wait: button("wait"), hands: button("hands"),
     };
-    parts.controls = make("div", { class: "controls" }, parts.stop, parts.fold, parts.move);
+    parts.controls = make(
+      "div", { class: "controls" }, parts.wait, parts.hands, parts.stop, parts.fold, parts.move,
+    );
+    parts.said = make("div", { class: "row", role: "status" }, parts.note);
     parts.bar = make("div", { class: "bar", role: "progressbar", "aria-valuemin": "0" }, parts.done);
     parts.rest = make(
       "div", {}, make("div", { class: "row" }, parts.job, parts.task),
@@ -79,13 +102,16 @@
     );
     parts.panel = make(
       "div", { class: "panel", role: "group" },
-      make("div", { class: "row" }, parts.worker, parts.state, parts.controls), parts.rest,
+      make("div", { class: "row" }, parts.worker, parts.state, parts.controls), parts.said, parts.rest,
     );
-    parts.frame = make("div", { class: "frame" });
+    const strips = ["left", "right", "top", "bottom"].map((side) => make("div", { class: side }));
+    parts.frame = make("div", { class: "frame" }, ...strips);
     root.append(parts.frame, parts.panel);
     parts.move.textContent = "\u2725";
     parts.move.setAttribute("aria-label", "Move the overlay: drag, or use the arrow keys");
     parts.stop.setAttribute("aria-label", "Stop this job");
+    parts.wait.setAttribute("aria-label", "Pause this job, or let it go on");
+    parts.hands.setAttribute("aria-label", "Take this tab over, or hand it back");
     control();
   };
 
@@ -105,6 +131,57 @@
 
   const ARROWS = { ArrowLeft: [-20, 0], ArrowRight: [20, 0], ArrowUp: [0, -20], ArrowDown: [0, 20] };
 
+  const wish = (what) => tell({ kind: "control", run: picture.run, what });
+  const paused = () => picture.holder === "paused" || picture.holder === "pausing";
+  const taken = () => picture.holder === "human" || picture.holder === "taking_over";
+
+  const PRESSED = {
+    stop: () => {
+      picture.stopping = true;
+      tell({ kind: "stop", run: picture.run });
+      render();
+    },
+    wait: () => wish(paused() ? "resume" : "pause"),
+    hands: () => wish(taken() ? "hand_back" : "take_over"),
+  };
+
+  // A press that was seen on the screen and can't come through the page, as input is kept out of it.
+  // The page's area is taken to reach to the lower edge of its window, and to be as wide.
+  const press = ({ key, x, y, width, height }) => {
+    if (!picture?.run) return false;
+    if (key) {
+      PRESSED.hands();
+      return true;
+    }
+    if (!host.isConnected || picture.holder === "human") return false; // then it comes through the page
+    const left = x - (width - window.innerWidth) / 2;
+    const top = y - (height - window.innerHeight);
+    for (const part of [parts.stop, parts.wait, parts.hands]) {
+      const box = part.getBoundingClientRect();
+      if (!part.hidden && left >= box.left && left < box.right && top >= box.top && top < box.bottom) {
+        PRESSED[part.dataset.do]();
+        return true;
+      }
+    }
+    return false;
+  };
+
+  // What kind of thing a person in control does, and never what; listened to only while they are.
+  const KINDS = {
+    pointerdown: "pointer", keydown: "key", wheel: "wheel", touchstart: "touch", paste: "paste", drop: "drop",
+  };
+  const acts = {};
+  const acted = (event) => {
+    const act = KINDS[event.type];
+    if (!event.isTrusted || event.target === host || performance.now() < (acts[act] ?? 0)) return;
+    acts[act] = performance.now() + 1000;
+    tell({ kind: "acted", act });
+  };
+  const follow = (human) => {
+    const change = human ? window.addEventListener : window.removeEventListener;
+    for (const type of Object.keys(KINDS)) change.call(window, type, acted, { capture: true, passive: true });
+  };
+
   const control = () => {
     const on = (part, type, act) =>
       part.addEventListener(type, (event) => {
@@ -114,11 +191,7 @@
       picture.collapsed = !picture.collapsed;
       placed();
     });
-    on(parts.stop, "click", () => {
-      picture.stopping = true;
-      tell({ kind: "stop", run: picture.run });
-      render();
-    });
+    for (const part of [parts.stop, parts.wait, parts.hands]) on(part, "click", () => PRESSED[part.dataset.do]());
     on(parts.move, "pointerdown", (event) => parts.move.setPointerCapture(event.pointerId));
     on(parts.move, "pointermove", (event) => {
       if (!parts.move.hasPointerCapture(event.pointerId)) return;
@@ -165,6 +238,12 @@
     parts.panel.style.setProperty("left", `${100 * x}%`);
     parts.panel.style.setProperty("top", `${100 * y}%`);
     parts.panel.style.setProperty("transform", `translate(${-100 * x}%, ${-100 * y}%)`);
+    parts.note.textContent = picture.note;
+    parts.said.hidden = !picture.note || !run;
+    parts.wait.hidden = !run || taken();
+    parts.wait.textContent = paused() ? "Resume" : "Pause";
+    parts.hands.hidden = !run;
+    parts.hands.textContent = taken() ? "Hand back" : "Take over";
     parts.rest.hidden = collapsed || !run;
     parts.stop.hidden = !run;
     parts.stop.textContent = picture.stopping ? "Stopping" : "Stop";
@@ -216,6 +295,7 @@
     observer.observe(host, { attributes: true, attributeFilter: ["popover"] });
     document.addEventListener("toggle", raise, true);
     document.addEventListener("fullscreenchange", raise, true);
+    if (picture?.holder === "human") follow(true);
   };
 
   const observer = new MutationObserver(watch);
@@ -228,6 +308,7 @@
   };
 
   const draw = (next) => {
+    if ((picture?.holder === "human") !== (next.holder === "human")) follow(next.holder === "human");
     picture = next;
     drawnAt = performance.now();
     budget = Math.max(budget, 1);
@@ -238,6 +319,7 @@
   };
 
   const remove = () => {
+    follow(false);
     picture = null;
     clearInterval(timer);
     timer = 0;
@@ -253,6 +335,6 @@
     return last;
   };
 
-  globalThis[name] = { draw, remove, end };
+  globalThis[name] = { draw, remove, listen, end, press };
   if (before) draw(before);
 })

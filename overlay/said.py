@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 MAX_CHARACTERS = 300
 _RUN = re.compile(r"[\w.-]{1,128}", re.ASCII)
@@ -32,7 +33,22 @@ class Stop:
     """The run that the overlay showed; whatever runs by now may be another."""
 
 
-Said = Placed | Stop
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """A person wants a run to wait, to go on, or to have its page."""
+
+    run: str
+    what: Literal["pause", "resume", "take_over", "hand_back"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acted:
+    """A person who has control has done something in the page: what kind of thing it was."""
+
+    act: Literal["pointer", "key", "wheel", "touch", "paste", "drop"]
+
+
+Said = Placed | Stop | Control | Acted
 
 
 def parse(payload: object) -> Said | None:
@@ -50,7 +66,28 @@ def parse(payload: object) -> Said | None:
         case {"kind": "stop", "run": str(run)} if len(message) == 2:
             if _RUN.fullmatch(run):
                 return Stop(run=run)
+        case _:
+            return _of_control(message)
     return None
+
+
+def _of_control(message: object) -> Control | Acted | None:
+    match message:
+        case {
+            "kind": "control",
+            "run": str(run),
+            "what": ("pause" | "resume" | "take_over" | "hand_back") as what,
+            **others,
+        } if not others and _RUN.fullmatch(run):
+            return Control(run=run, what=what)
+        case {
+            "kind": "acted",
+            "act": ("pointer" | "key" | "wheel" | "touch" | "paste" | "drop") as act,
+            **others,
+        } if not others:
+            return Acted(act=act)
+        case _:
+            return None
 
 
 def _is_fraction(value: object) -> bool:

@@ -6,23 +6,35 @@ time, or a step that goes on after its own time.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import Protocol, assert_never
 
 import structlog
 from playwright.async_api import Page
 
+import overlay
+from agent.chromium.control import Act
 from agent.chromium.countdown import Countdown
+from agent.chromium.files import AttemptFiles
 from agent.chromium.happenings import Happenings
 from agent.chromium.recording import Recordings
 from agent.chromium.shielding import to_the_end
 from agent.chromium.tabs import End, Tab
 from agent.chromium.watched import Watched
-from agent.ports import Bare, Control, Denied, Evidence, Outcome, StaleAssignment
+from agent.machine.control import Move, OutOfPlaceError
+from agent.ports import Bare, Control, Denied, Evidence, Files, Outcome, StaleAssignment
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.plan import Plan
 
 _log = structlog.get_logger(__name__)
+AT_BROWSER = "somebody at the browser"
+_MOVES = {
+    "pause": Move.PAUSE,
+    "resume": Move.RESUME,
+    "take_over": Move.TAKE_OVER,
+    "hand_back": Move.HAND_BACK,
+}
 _CANCEL_S = 2.0
 _NEWS_S = 0.3
 """How long a failure waits for word that the tab or the browser was its cause."""
@@ -41,6 +53,7 @@ class RunPlan(Protocol):
         denied: Callable[[], Sequence[Denied]],
         bare: Bare,
         control: Control,
+        files: Files,
     ) -> Failure | None:
         """Run the plan; None is success."""
         ...
@@ -55,6 +68,7 @@ class Attempt:
         plan: Plan,
         evidence: Evidence,
         run_plan: RunPlan,
+        folder: Path,
         recordings: Recordings | None = None,
     ) -> None:
         self._tab = tab
@@ -63,8 +77,9 @@ class Attempt:
         self._evidence = evidence
         self._recordings = recordings
         self._verdict: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._hung = asyncio.Event()
+        self._hung, self._moved = asyncio.Event(), asyncio.Event()
         self._happenings = Happenings()
+        self._files = AttemptFiles(folder)
         self._watched = Watched(
             evidence, plan, overlay=tab.overlay, hung=self._hung.set, overdue=self._overdue
         )
@@ -97,7 +112,8 @@ class Attempt:
     async def _run(self, close: Callable[[], Awaitable[None]]) -> Outcome:
         self._job_time.go()
         self._tab.control.begin(self._happenings.tell, self._control_moved)
-        self._tab.happenings = self._happenings
+        self._tab.happenings, self._tab.files = self._happenings, self._files
+        self._tab.most_extras = self._plan.popups
         self._tab.ended.add_done_callback(self._on_end)
         try:
             async with asyncio.TaskGroup() as group:
@@ -106,6 +122,8 @@ class Attempt:
                         self._happenings.forward(self._evidence), name="attempt.notices"
                     ),
                     group.create_task(self._free_when_hung(), name="attempt.unhang"),
+                    group.create_task(self._show_control(), name="attempt.control"),
+                    group.create_task(self._look_at_screen(), name="attempt.screen"),
                 ]
                 if self._recordings is not None:
                     watch = group.create_task(self._recordings.watch(), name="attempt.record")
@@ -129,12 +147,13 @@ class Attempt:
             self._pause_time.stop()
             self._watched.stop()
             self._tab.ended.remove_done_callback(self._on_end)
-            self._tab.happenings = None
+            self._tab.happenings = self._tab.files = None
+            await self._files.close()
 
     async def _work(self) -> Outcome:
         overlay = self._tab.overlay
         if overlay is not None:
-            await overlay.begin(self._plan, self._stopped)
+            await overlay.begin(self._plan, self)
         if self._recordings is None:
             return await self._steps()
         without = self._plan.record is not None and not self._plan.record.overlay
@@ -152,6 +171,7 @@ class Attempt:
                 denied=self._happenings.denied,
                 bare=nullcontext if overlay is None else overlay.bare,
                 control=self._tab.control,
+                files=self._files,
             )
         except StaleAssignment:
             return self._failed(Reason.STALE_ASSIGNMENT, "the attempt has ended for the farm")
@@ -182,6 +202,35 @@ class Attempt:
             self._hung.clear()
             await self._tab.unhang()
 
+    async def _show_control(self) -> None:
+        control, shown = self._tab.control, self._tab.overlay
+        while shown is not None:
+            await self._moved.wait()
+            self._moved.clear()
+            await shown.control(control.holder, control.by, control.asked)
+
+    async def _look_at_screen(self) -> None:
+        while self._tab.overlay is not None:
+            await self._tab.overlay.seen(await self._tab.pressed.get())
+
+    # What people at the browser want: see `agent.chromium.overlays.Wishes`
+
+    def wanted(self, said: overlay.Stop | overlay.Control) -> None:
+        """Stop the run, or let somebody have it or go on."""
+        match said:
+            case overlay.Stop():
+                self._stopped()
+            case overlay.Control(what=what):
+                # What is out of place was pressed on a picture that is old by now.
+                with suppress(OutOfPlaceError):
+                    self._tab.control.move(_MOVES[what], AT_BROWSER)
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def acted(self, act: Act) -> None:
+        """The person in control has done something in the page."""
+        self._tab.control.acted(act)
+
     def _on_end(self, ended: asyncio.Future[End]) -> None:
         match ended.result():
             case End.CRASHED:
@@ -206,6 +255,7 @@ class Attempt:
 
     def _control_moved(self) -> None:
         control = self._tab.control
+        self._moved.set()
         if control.held:
             self._job_time.stop()
         else:

@@ -12,17 +12,25 @@ from playwright.async_api import Browser as PlaywrightBrowser
 from playwright.async_api import Error as PlaywrightError
 
 from agent.chromium.attempt import Attempt, RunPlan
+from agent.chromium.borrowing import Borrowing
+from agent.chromium.control import LONGEST_S, Guarding
 from agent.chromium.discovery import find
+from agent.chromium.focus import Focus
 from agent.chromium.launch import Life
+from agent.chromium.launching import turn
 from agent.chromium.live import Watch
 from agent.chromium.recording import Recordings, Studio
+from agent.chromium.resetting import Unproven
+from agent.chromium.screen import Seen
 from agent.chromium.shielding import to_the_end, within
 from agent.chromium.sight import Sight, guessed
 from agent.chromium.tabs import Tab
+from agent.chromium.weighing import weigh
 from agent.chromium.windows import CLOSE_S, Window
 from agent.chromium.workspace import sweep
 from agent.machine.control import Move
 from agent.ports import (
+    BorrowRefused,
     BrowserEvent,
     BrowserInfo,
     BrowserLost,
@@ -30,8 +38,10 @@ from agent.ports import (
     Channel,
     ChannelClosed,
     Evidence,
+    Lender,
     Outcome,
     SeenWindow,
+    StaleAssignment,
     Stirred,
     WindowGone,
 )
@@ -57,6 +67,7 @@ class ChromiumBrowser:
         headless: bool,
         overlay: bool = True,
         guard: bool = False,
+        longest_pause_s: float = LONGEST_S,
         env: Mapping[str, str],
         executable: str | None = None,
         sandbox: bool | None = None,
@@ -72,6 +83,7 @@ class ChromiumBrowser:
             headless: Without windows.
             overlay: Show people in each tab what it does; without windows there is none.
             guard: Keep people's input away from worker tabs while automation has control.
+            longest_pause_s: So long a run may be paused, or in a person's hands, at a time.
             env: The agent's environment; what Chromium gets of it is an allow-list. Headed use
                 needs `DISPLAY` in it.
             executable: A browser to use and no other.
@@ -86,7 +98,7 @@ class ChromiumBrowser:
         """
         self._headless = headless
         self._overlay = overlay and not headless
-        self._guard = guard
+        self._guarding = Guarding(guard=guard, longest_s=longest_pause_s)
         self._env = env
         self._executable = executable
         self._sandbox = sandbox
@@ -101,6 +113,7 @@ class ChromiumBrowser:
         self._sight: Sight | None = None
         """Of the windows of a headed browser."""
         self._seen: tuple[SeenWindow, ...] = ()
+        self._focus = Focus({} if headless else env)
         self._tell: Callable[[BrowserEvent], None] = lambda _: None
         self.escalations: Counter[Level] = Counter()
         """How often one means of ending a tab has failed and the next one had to be used."""
@@ -120,7 +133,8 @@ class ChromiumBrowser:
             found, headless=self._headless, env=self._env, slow_mo_ms=self._slow_mo_ms
         )
         self._tell = tell
-        info = await life.start(lambda detail: self._on_lost(life, detail))
+        async with turn():
+            info = await life.start(lambda detail: self._on_lost(life, detail))
         try:
             await self.probe()
             if not self._headless:
@@ -134,7 +148,9 @@ class ChromiumBrowser:
             raise
         return info
 
-    async def open_window(self, window_id: str, context_id: str, options: BrowserOptions) -> None:
+    async def open_window(
+        self, window_id: str, context_id: str, options: BrowserOptions, *, resets: bool = False
+    ) -> None:
         """Open a window with one tab; see the port."""
         life = self._living()
         window = Window(window_id, lambda event: self._on_event(life, event), may_act=self._may_act)
@@ -142,10 +158,15 @@ class ChromiumBrowser:
 
         async def opening() -> None:
             await window.open(life.browser, options, headed=not self._headless)
-            await window.open_tab(context_id, overlay=self._overlay, guard=self._guard)
+            tab = await window.open_tab(context_id, overlay=self._overlay, guarding=self._guarding)
+            if options.bounds is not None:
+                await tab.place(options.bounds)
+            if resets:
+                tab.traces.watch(tab.page)
 
         try:
-            await to_the_end(self._bounded(life, opening()), name="window.open")
+            async with self._focus.kept():
+                await to_the_end(self._bounded(life, opening()), name="window.open")
         except BaseException:
             await to_the_end(self._end_window(window_id))
             raise
@@ -153,35 +174,40 @@ class ChromiumBrowser:
     async def open_tab(self, window_id: str, context_id: str) -> None:
         """Open one more tab in a window; see the port."""
         life, window = self._living(), self._windows[window_id]
-        opening = window.open_tab(context_id, overlay=self._overlay, guard=self._guard)
+        opening = window.open_tab(context_id, overlay=self._overlay, guarding=self._guarding)
         try:
             await to_the_end(self._bounded(life, opening), name="tab.open")
         except asyncio.CancelledError:
             await to_the_end(self._end_tab(context_id))
             raise
 
-    async def run(self, context_id: str, plan: Plan, evidence: Evidence) -> Outcome:
+    async def run(
+        self, context_id: str, plan: Plan, evidence: Evidence, lender: Lender | None = None
+    ) -> Outcome:
         """Run a plan on a tab; see the port."""
         place = self._place(context_id)
         if place is None:
             return _refused(Reason.PAGE_CLOSED, "the tab was gone before the attempt began")
         window, tab = place
+        loan = Borrowing(tab, plan.borrows, lender)
         tab.begin_task()
         try:
-            window.begin(context_id, plan.egress)
-        except ValueError as error:
-            await to_the_end(self._end_tab(context_id))
-            return _refused(Reason.VALUE_INVALID, f"egress.allow: {error}")
-        try:
+            refused = await _begin(window, context_id, plan, loan)
+            if refused is not None:
+                await to_the_end(self._end_tab(context_id))
+                return refused
             recordings = self._recordings(window, tab, plan, evidence)
-            attempt = Attempt(tab, plan, evidence, self._run_plan, recordings)
+            attempt = Attempt(tab, plan, evidence, self._run_plan, self._living().place, recordings)
             outcome = await attempt.run(lambda: self._end_tab(context_id))
+            outcome = await loan.give_back(outcome)
         except asyncio.CancelledError:
             window.abandon(context_id)
             await to_the_end(self._end_tab(context_id))
             raise
         finally:
             window.finish(context_id)
+        if self._keep_open:
+            await tab.control.open_up()
         if outcome.outcome != "succeeded" and self._keep_open:
             return replace(outcome, page_gone=False)
         if outcome.outcome != "succeeded":
@@ -206,6 +232,7 @@ class ChromiumBrowser:
         if place is None:
             raise KeyError(context_id)
         _, tab = place
+        tab.traces.stain("a person had control")
         match wanted.kind:
             case "pause":
                 tab.control.move(Move.PAUSE, wanted.by)
@@ -215,6 +242,8 @@ class ChromiumBrowser:
                 tab.control.move(Move.TAKE_OVER, wanted.by)
             case "hand_back":
                 tab.control.move(Move.HAND_BACK, wanted.by)
+            case "message" if tab.overlay is not None:
+                await tab.overlay.say(f"{wanted.by}: {wanted.text}")
             case "message":
                 raise KeyError(context_id)
             case _ as unreachable:
@@ -232,6 +261,33 @@ class ChromiumBrowser:
                 if life is self._life:
                     self._seen = seen
         return self._seen
+
+    def seen(self, press: Seen) -> None:
+        """Take in what somebody has pressed on the screen, where input is kept out of pages."""
+        for window in self._windows.values():
+            for tab in window.tabs.values():
+                if tab.happenings is not None and not tab.pressed.full():
+                    tab.pressed.put_nowait(press)
+
+    async def weigh(self) -> tuple[float, float]:
+        """Weigh the browser; see the port."""
+        if self._life is None or self._life.ended:
+            return 0.0, 0.0
+        weight = await asyncio.to_thread(weigh, self._life.groups())
+        return weight.browser_mb, weight.renderer_mb
+
+    async def reset(self, context_id: str) -> bool:
+        """Make a tab as a new one; see the port."""
+        place = self._place(context_id)
+        if place is None or self._keep_open:
+            return False
+        window, _ = place
+        try:
+            await to_the_end(window.reset(context_id), name="tab.reset")
+        except Unproven as error:
+            _log.info("tab.not_reset", window_id=window.window_id, reason=str(error))
+            return False
+        return True
 
     async def close_tab(self, context_id: str) -> None:
         """Close a tab, with its window if it is the only one; see the port."""
@@ -283,7 +339,10 @@ class ChromiumBrowser:
                 await channel.send(gone.model_dump_json())
             return
         _, tab = place
-        await Watch(tab, channel, life.place).run()
+        try:
+            await Watch(tab, channel, life.place).run()
+        except Exception:  # noqa: BLE001 - who watches may never end what is watched
+            _log.exception("live.broken", context_id=context_id)
 
     async def drain(self) -> None:
         """Show in every tab that the agent takes nothing new; see the port."""
@@ -365,6 +424,28 @@ class ChromiumBrowser:
         for window in windows.values():
             window.lose()
             self._dead.append(window)
+
+
+def _stain(tab: Tab, plan: Plan) -> None:
+    """Keep a tab from being reset after what leaves more than pages do."""
+    if plan.record is not None:
+        tab.traces.stain("it was recorded")
+    if plan.borrows is not None:
+        tab.traces.stain("it had a saved identity or a proxy")
+
+
+async def _begin(window: Window, context_id: str, plan: Plan, loan: Borrowing) -> Outcome | None:
+    """Make a window ready for a run; return how it ends if that can't be."""
+    _stain(window.tabs[context_id], plan)
+    try:
+        window.begin(context_id, plan.egress, await loan.take())
+    except ValueError as error:
+        return _refused(Reason.VALUE_INVALID, f"egress.allow or the proxy: {error}")
+    except BorrowRefused as refused:
+        return _refused(refused.reason, refused.detail)
+    except StaleAssignment:
+        return _refused(Reason.STALE_ASSIGNMENT, "the attempt has ended for the farm")
+    return None
 
 
 def _refused(reason: Reason, detail: str) -> Outcome:

@@ -9,6 +9,8 @@ import asyncio
 from typing import Protocol
 
 from agent.chromium.http_heads import (
+    HEAD_END,
+    HEAD_LIMIT,
     MalformedHead,
     Request,
     Response,
@@ -18,10 +20,9 @@ from agent.chromium.http_heads import (
 )
 from agent.chromium.peers import Passage, Peer
 from agent.egress.resolving import Refused
+from agent.egress.upstream import Upstream, auth_refused
 
-_HEAD_LIMIT = 256 * 1024
 _BUFFER_LIMIT = 64 * 1024
-_HEAD_END = b"\r\n\r\n"
 _INTERIM_LIMIT = 10
 
 
@@ -104,12 +105,12 @@ class Client(Peer):
             self.transport.pause_reading()
 
     def _read_head(self) -> None:
-        end = self._buffer.find(_HEAD_END)
+        end = self._buffer.find(HEAD_END)
         if end < 0:
-            if len(self._buffer) > _HEAD_LIMIT:
+            if len(self._buffer) > HEAD_LIMIT:
                 self._refuse_head("the head is too long")
             return
-        head = bytes(self._buffer[: end + len(_HEAD_END)])
+        head = bytes(self._buffer[: end + len(HEAD_END)])
         del self._buffer[: len(head)]
         try:
             request = read_request(head)
@@ -152,7 +153,7 @@ class Client(Peer):
         self._server = self.other = server
         server.begin(self, request)
         if request.tunnel:
-            self.transport.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            self.transport.write(b"HTTP/1.1 200 Connection established\r\n\r\n" + server.early)
             server.transport.write(bytes(self._buffer))
             self._buffer.clear()
             if self._has_ended:
@@ -201,19 +202,23 @@ class Client(Peer):
         if self.transport.is_closing():
             return
         self._gate.tell(self._request, refused)
-        mark = "unreachable" if refused.unreachable else "denied"
+        mark = refused.proxy or ("unreachable" if refused.unreachable else "denied")
         status = "502 Bad Gateway" if refused.unreachable else "403 Forbidden"
         self.transport.write(own_answer(status, mark, refused.reason))
         self.transport.close()
 
 
 class Server(Peer):
-    """A connection to a server, at an address that the policy has seen."""
+    """A connection to a server, or to a proxy, at an address that the policy has seen."""
 
-    def __init__(self, gate: Gate, address: str) -> None:
+    def __init__(self, gate: Gate, address: str, upstream: Upstream | None = None) -> None:
         super().__init__(gate)
         self._gate = gate
         self.address = address
+        self.upstream = upstream
+        """The proxy that it is a connection to."""
+        self.early = b""
+        """What came of a tunnel with the proxy's answer."""
         self.tunnel = False
         self.place: tuple[str, int] = "", 0
         """Host and port, as the request said."""
@@ -234,7 +239,7 @@ class Server(Peer):
         self.place = request.host, request.port
         self.tunnel = request.tunnel
         if not request.tunnel:
-            self.transport.write(request.forward)
+            self.transport.write(self._head_of(request))
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
@@ -253,8 +258,8 @@ class Server(Peer):
 
     def eof_received(self) -> bool:
         """See `asyncio.Protocol`."""
-        if not self.tunnel or self._client is None:
-            return False
+        if not self.tunnel or self._client is None or not self.transport.can_write_eof():
+            return False  # under TLS, as to a proxy, nothing ends by half
         self._ended = True
         if self._client.transport.can_write_eof():
             self._client.transport.write_eof()
@@ -293,25 +298,41 @@ class Server(Peer):
         else:
             client.exchange_over(keep=False)
 
+    @property
+    def _asks_a_proxy(self) -> bool:
+        return self.upstream is not None and self.upstream.scheme != "socks5" and not self.tunnel
+
+    def _head_of(self, request: Request) -> bytes:
+        if self.upstream is None or not self._asks_a_proxy:
+            return request.forward
+        return request.through(self.upstream.authorization)
+
     def _broke_off(self, client: Client, why: str) -> None:
         assert self._request is not None  # noqa: S101 - an exchange is on
+        self._refuse(client, Refused(f"{self._request.host} broke off: {why}", unreachable=True))
+
+    def _refuse(self, client: Client, refused: Refused) -> None:
         self._client = None
         self.transport.abort()
-        client.refuse(Refused(f"{self._request.host} broke off: {why}", unreachable=True))
+        client.refuse(refused)
 
     def _read_head(self, client: Client) -> None:
         while self._response is None:
-            end = self._buffer.find(_HEAD_END)
+            end = self._buffer.find(HEAD_END)
             if end < 0:
-                if len(self._buffer) > _HEAD_LIMIT:
+                if len(self._buffer) > HEAD_LIMIT:
                     self._broke_off(client, "the head is too long")
                 return
-            head = bytes(self._buffer[: end + len(_HEAD_END)])
+            head = bytes(self._buffer[: end + len(HEAD_END)])
             del self._buffer[: len(head)]
             try:
                 response = self._understood(head)
             except MalformedHead as error:
                 self._broke_off(client, str(error))
+                return
+            if response.status == 407 and self.upstream is not None and self._asks_a_proxy:
+                # Chromium must not take it for ours, and ask a person.
+                self._refuse(client, auth_refused(self.upstream))
                 return
             client.take(response.head)
             if not response.interim:

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Literal
 
 from playwright.async_api import CDPSession
@@ -43,26 +44,31 @@ _SAID: dict[tuple[Move, Holder], Kind] = {
 """How the attempt's history calls a move into a state."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarding:
+    """How people and automation are kept apart in the tabs of a browser."""
+
+    guard: bool = False
+    """A person's input reaches a page only while they have control."""
+    longest_s: float = LONGEST_S
+    """So long a tab may be kept from automation at a time."""
+
+
 class TabControl:
     """Implements `agent.ports.Control` for one tab, run after run."""
 
-    def __init__(self, *, guard: bool, longest_s: float = LONGEST_S) -> None:
-        """Begin under automation.
-
-        Args:
-            guard: A person's input reaches the page only while they have control.
-            longest_s: So long it may be kept from automation at a time.
-        """
-        self.longest_s = longest_s
+    def __init__(self, guarding: Guarding) -> None:
+        self.guards = guarding.guard
+        self.longest_s = guarding.longest_s
         self.holder = Holder.AUTOMATION
         self.by = ""
         """Who has control, or has paused; empty where nobody has, or a step has asked."""
         self.asked = ""
         """What a step of the job asks a person to do; empty while none does."""
-        self.guards = guard
         self._sessions: dict[CDPSession, bool] = {}
         """The pages of the tab, and whether input to them is ignored."""
         self._acting = 0
+        self._open = False
         self._changed = asyncio.Event()
         self._tell: Callable[[AttemptEvent], None] | None = None
         self._watch: Callable[[], None] = _nothing
@@ -84,6 +90,11 @@ class TabControl:
 
     def _forget(self, session: CDPSession) -> None:
         self._sessions.pop(session, None)
+
+    async def open_up(self) -> None:
+        """Guard nothing any more: what is left here is for people to look at."""
+        self._open = True
+        await self._apply()
 
     # A run
 
@@ -199,7 +210,7 @@ class TabControl:
             return
         for number, session in enumerate(tuple(self._sessions)):
             # Steps act on the tab's own page, which is the first.
-            ignored = not self.human_may_act and not (self._acting and number == 0)
+            ignored = not (self._open or self.human_may_act or (self._acting and number == 0))
             if self._sessions.get(session, ignored) is ignored:
                 continue
             self._sessions[session] = ignored

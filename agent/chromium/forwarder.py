@@ -1,7 +1,8 @@
 """The egress proxy of one window: Chromium's only way out, on a loopback port of its own.
 
 It resolves names itself, asks the policy about each address, and connects to an address the
-policy has seen: what a name resolves to later makes no difference. Plain HTTP is judged request by
+policy has seen: what a name resolves to later makes no difference. Where there is a proxy further
+out it tells that one who we are, so that Chromium need not know. Plain HTTP is judged request by
 request; everything else (https, WebSockets) is a tunnel.
 """
 
@@ -13,9 +14,11 @@ from typing import Self
 from agent.chromium.connections import Client, Server
 from agent.chromium.http_heads import Request
 from agent.chromium.peers import Peer
+from agent.chromium.proxying import connect_through
 from agent.egress.policy import Policy
 from agent.egress.resolving import Refused, Resolver, permitted, system_resolver
-from agent.ports import Denied
+from agent.egress.upstream import Upstream, refuses, unreachable
+from agent.ports import Denied, ProxyFault
 
 _CONNECT_TIMEOUT_S = 10.0
 _IDLE_S = 15.0
@@ -42,6 +45,7 @@ class Forwarder:
         self._may_act = may_act
         self._shut = False
         self._policy = Policy()
+        self._upstream: Upstream | None = None
         self._server: asyncio.Server | None = None
         self._idle: list[tuple[float, Server]] = []
         self.opened: set[Peer] = set()
@@ -60,11 +64,14 @@ class Forwarder:
         self._server = await loop.create_server(lambda: Client(self), host="127.0.0.1", port=0)
         return self
 
-    def apply(self, policy: Policy) -> None:
-        """Change the policy, and open what was shut; connections under another one are cut."""
+    def apply(self, policy: Policy, upstream: Upstream | None = None) -> None:
+        """Change the policy and the proxy further out, and open what was shut.
+
+        Connections under another policy, or by another way, are cut.
+        """
         self._shut = False
-        if policy != self._policy:
-            self._policy = policy
+        if (policy, upstream) != (self._policy, self._upstream):
+            self._policy, self._upstream = policy, upstream
             self._cut()
 
     def shut(self) -> None:
@@ -103,10 +110,15 @@ class Forwarder:
             del self._idle[number]
             if now - since > _IDLE_S or server.transport.is_closing():
                 server.transport.abort()
-            elif self._policy.refuses(request.host, request.port, server.address) is None:
+            elif self._refuses(request, server) is None:
                 return server
             return None
         return None
+
+    def _refuses(self, request: Request, server: Server) -> str | None:
+        if server.upstream is not None:
+            return refuses(self._policy, request.host, request.port)
+        return self._policy.refuses(request.host, request.port, server.address)
 
     def keep(self, server: Server) -> None:
         """See `Gate.keep`; of too many the one that has waited longest goes."""
@@ -116,13 +128,48 @@ class Forwarder:
 
     def tell(self, request: Request, refused: Refused) -> None:
         """See `Gate.tell`."""
-        self._tell(Denied(url=request.url, reason=refused.reason, unreachable=refused.unreachable))
+        self._tell(
+            Denied(
+                url=request.url,
+                reason=refused.reason,
+                unreachable=refused.unreachable,
+                proxy=refused.proxy,
+            )
+        )
 
     async def connect(self, request: Request) -> Server:
-        """See `Gate.connect`: to the first address that is allowed and answers."""
+        """See `Gate.connect`: by the proxy further out, where there is one that is not passed."""
+        upstream = self._upstream
+        if upstream is None or upstream.is_passed(request.host, request.port):
+            return await self._connect_directly(request)
+        return await self._connect_by(upstream, request)
+
+    async def _connect_by(self, upstream: Upstream, request: Request) -> Server:
+        if (reason := refuses(self._policy, request.host, request.port)) is not None:
+            raise Refused(reason)
+        problem: Refused | None = None
+        for address in await self._addresses_of(upstream):
+            try:
+                return await connect_through(upstream, address, request, self)
+            except Refused as refused:
+                problem = refused
+                if refused.proxy is not ProxyFault.UNREACHABLE:
+                    break
+        raise problem or unreachable(upstream, "it has no address")
+
+    async def _addresses_of(self, upstream: Upstream) -> Sequence[str]:
+        try:
+            return await self._permitted(upstream.host, upstream.port)
+        except Refused as refused:
+            if refused.unreachable:
+                raise unreachable(upstream, refused.reason) from refused
+            raise Refused(f"the proxy may not be used: {refused.reason}") from refused
+
+    async def _connect_directly(self, request: Request) -> Server:
+        """Connect to the first address that is allowed and answers."""
         loop = asyncio.get_running_loop()
         problem: Exception | None = None
-        for address in await self._permitted(request):
+        for address in await self._permitted(request.host, request.port):
             try:
                 async with asyncio.timeout(_CONNECT_TIMEOUT_S):
                     _, server = await loop.create_connection(
@@ -134,7 +181,5 @@ class Forwarder:
         reason = str(problem) or "no answer in time"
         raise Refused(f"cannot connect to {request.host}: {reason}", unreachable=True)
 
-    def _permitted(self, request: Request) -> Awaitable[Sequence[str]]:
-        return permitted(
-            request.host, request.port, resolver=self._resolver, policy=lambda: self._policy
-        )
+    def _permitted(self, host: str, port: int) -> Awaitable[Sequence[str]]:
+        return permitted(host, port, resolver=self._resolver, policy=lambda: self._policy)

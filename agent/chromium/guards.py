@@ -7,7 +7,7 @@ opens a window that nobody will ever close.
 import contextlib
 from typing import Protocol
 
-from playwright.async_api import BrowserContext, Dialog, Download, FileChooser, Page
+from playwright.async_api import BrowserContext, Dialog, FileChooser, Page
 from playwright.async_api import Error as PlaywrightError
 
 from agent.clock import monotonic
@@ -41,24 +41,31 @@ async def guard_headed(context: BrowserContext) -> None:
     await context.add_init_script(_NO_PRINT)
 
 
+class _ErrorCount:
+    """What the scripts of a page have raised in the present second."""
+
+    def __init__(self, guarded: Guarded) -> None:
+        self._guarded = guarded
+        self._errors, self._characters, self._since = 0, 0, 0.0
+
+    def add(self, error: PlaywrightError) -> None:
+        """Count one more."""
+        now = monotonic()
+        if now - self._since > 1:
+            self._errors, self._characters, self._since = 0, 0, now
+        self._errors += 1
+        self._characters += len(error.message) + len(error.stack or "")
+        if self._errors > FLOOD_ERRORS or self._characters > FLOOD_CHARACTERS:
+            self._guarded.flooded()
+
+
 def guard_page(page: Page, guarded: Guarded) -> None:
-    """Answer dialogs, file choosers and downloads of a page, each with a notice; count its errors.
+    """Answer dialogs and file choosers of a page, each with a notice; count its errors.
 
     `alert`, `confirm` and `prompt` are dismissed; leaving a page (`beforeunload`) is accepted;
-    no file is chosen; downloads are cancelled.
+    no file is chosen.
     """
     note = guarded.note
-    errors, characters, since = 0, 0, 0.0
-
-    def on_error(error: PlaywrightError) -> None:
-        nonlocal errors, characters, since
-        now = monotonic()
-        if now - since > 1:
-            errors, characters, since = 0, 0, now
-        errors += 1
-        characters += len(error.message) + len(error.stack or "")
-        if errors > FLOOD_ERRORS or characters > FLOOD_CHARACTERS:
-            guarded.flooded()
 
     async def on_dialog(dialog: Dialog) -> None:
         note("dialog", f"{dialog.type}: {dialog.message}")
@@ -68,16 +75,10 @@ def guard_page(page: Page, guarded: Guarded) -> None:
             else:
                 await dialog.dismiss()
 
-    async def on_download(download: Download) -> None:
-        note("download_cancelled", download.suggested_filename)
-        with contextlib.suppress(PlaywrightError):
-            await download.cancel()
-
     def on_file_chooser(_: FileChooser) -> None:
         # That somebody listens is what keeps the window from opening.
         note("file_chooser_cancelled", page.url)
 
-    page.on("pageerror", on_error)
+    page.on("pageerror", _ErrorCount(guarded).add)
     page.on("dialog", on_dialog)
-    page.on("download", on_download)
     page.on("filechooser", on_file_chooser)

@@ -1,5 +1,6 @@
 """What a person does in the live view, done to the page, and what they left pressed, let go."""
 
+import asyncio
 import contextlib
 from pathlib import Path
 from typing import Any, assert_never
@@ -33,6 +34,7 @@ class Hands:
         self._at = (0.0, 0.0)
         self._keys: dict[str, dict[str, Any]] = {}
         self._touching = False
+        self._letting_go = asyncio.Lock()
 
     def see(self, width: float, height: float) -> None:
         """The page is so large, in its own pixels, as the person sees it now."""
@@ -67,9 +69,10 @@ class Hands:
                 assert_never(act)
 
     async def let_go(self) -> None:
-        """Release every button, key and finger; never fails."""
-        with contextlib.suppress(PlaywrightError):
-            await within(_LET_GO_S, self._let_go())
+        """Release every button, key and finger; when it returns they are. Never fails."""
+        async with self._letting_go:
+            with contextlib.suppress(PlaywrightError):
+                await within(_LET_GO_S, self._let_go())
 
     async def _let_go(self) -> None:
         keys, self._keys = self._keys, {}

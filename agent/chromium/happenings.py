@@ -30,7 +30,7 @@ class Happenings:
         """Keep what the egress proxy answered itself."""
         if len(self._denied) < _DENIED:
             self._denied.append(denied)
-        code = "egress_unreachable" if denied.unreachable else "egress_denied"
+        code = denied.proxy or ("egress_unreachable" if denied.unreachable else "egress_denied")
         self.note(code, f"{denied.url}: {denied.reason}")
 
     def denied(self) -> Sequence[Denied]:

@@ -9,7 +9,11 @@ from agent.egress.policy import split_authority
 MARK = "X-Tabfarm-Egress"
 """Set on the forwarder's own answers, and on no other: it is taken out of what servers say."""
 
+HEAD_LIMIT = 256 * 1024
+HEAD_END = b"\r\n\r\n"
+
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_STATUS = re.compile(rb"HTTP/1\.\d (\d{3})(?!\d)")
 _HOP_BY_HOP = frozenset({"connection", "keep-alive", "te", "trailer"})
 _CONNECTION = frozenset({"connection", "proxy-connection"})
 _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -31,6 +35,8 @@ class Request:
     """For people: without query and fragment, or `host:port` of a tunnel."""
     forward: bytes = b""
     """The head to send on, in origin form."""
+    authority: bytes = b""
+    """Host and port as they were written, for the absolute form."""
     body: int | None = 0
     """Length of the body in bytes; None is chunked."""
     method: str = "CONNECT"
@@ -42,6 +48,13 @@ class Request:
         """Whether it may be sent again where nobody knows if it arrived: it has no effect."""
         return self.method in _REPEATABLE and self.body == 0
 
+    def through(self, authorization: str | None) -> bytes:
+        """Return the head to send to a proxy: in absolute form, with what the proxy is told."""
+        method, _, rest = self.forward.partition(b" ")
+        told = b"" if authorization is None else _authorization(authorization)
+        line, end, fields = rest.partition(b"\r\n")
+        return b"%s http://%s%s%s%s%s" % (method, self.authority, line, end, told, fields)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
@@ -49,6 +62,7 @@ class Response:
 
     head: bytes
     """As the client is to get it."""
+    status: int = 200
     interim: bool = False
     """Another head follows (1xx)."""
     body: int | None = 0
@@ -101,6 +115,7 @@ def _absolute(
         port=port or 80,
         url=f"http://{authority}{url.path or '/'}"[:300],
         forward=_join(f"{method} {path} HTTP/1.1", [("Host", authority), *kept]),
+        authority=authority.encode("latin-1"),
         body=_body_length(fields),
         method=method,
         persistent=persistent and "close" not in named,
@@ -124,7 +139,7 @@ def read_response(head: bytes, *, to: Request) -> Response:
     if code == 101:
         raise MalformedHead("the server changed to a protocol nobody asked for")
     if 100 <= code < 200:
-        return Response(head=head, interim=True)
+        return Response(head=head, status=code, interim=True)
     bodiless = to.method == "HEAD" or code in _BODILESS
     body = 0 if bodiless else _response_length(fields)
     named = _named_by_connection(fields)
@@ -135,10 +150,25 @@ def read_response(head: bytes, *, to: Request) -> Response:
         kept.append(("Connection", "close"))
     return Response(
         head=_join(line, kept),
+        status=code,
         body=body,
         server_stays=body is not None and version == "HTTP/1.1" and "close" not in named,
         client_stays=client_stays,
     )
+
+
+def connect_head(request: Request, authorization: str | None) -> bytes:
+    """Return the head that asks a proxy for a tunnel to where a request goes."""
+    host = f"[{request.host}]" if ":" in request.host else request.host
+    place = f"{host}:{request.port}".encode("latin-1")
+    told = b"" if authorization is None else _authorization(authorization)
+    return b"CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s\r\n" % (place, place, told)
+
+
+def status_of(head: bytes) -> int:
+    """Return the status of a response's head; 0 if it is none of HTTP/1."""
+    match = _STATUS.match(head)
+    return 0 if match is None else int(match[1])
 
 
 def own_answer(status: str, mark: str, text: str) -> bytes:
@@ -175,6 +205,10 @@ def _split(head: bytes, *, lenient: bool = False) -> tuple[str, list[tuple[str, 
 def _join(line: str, fields: list[tuple[str, str]]) -> bytes:
     lines = [line, *(f"{name}: {value}" for name, value in fields)]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def _authorization(value: str) -> bytes:
+    return b"Proxy-Authorization: %s\r\n" % value.encode("latin-1")
 
 
 def _named_by_connection(fields: list[tuple[str, str]]) -> frozenset[str]:

@@ -59,6 +59,10 @@ class Life:
         """A directory that the browser can read, deleted with it."""
         return self._driver.workspace.path
 
+    def groups(self) -> set[int]:
+        """Return the process groups of the browser."""
+        return set(self._driver.browser_groups())
+
     @property
     def ended(self) -> bool:
         """Whether the browser has been lost or killed."""

@@ -166,7 +166,7 @@ class Watch:
         if isinstance(deed.act, Drop):
             try:
                 self._files[id(deed)] = await self._drops.keep(deed.act.name, payload or b"")
-            except ValueError as error:
+            except (ValueError, OSError) as error:
                 await self._refuse(deed, str(error))
                 return
         try:

@@ -54,8 +54,8 @@ class Peer(asyncio.Protocol):
 
     def reset(self) -> None:
         """Break off, so that the peer can't take what it has for the whole."""
-        with contextlib.suppress(OSError):
-            self.transport.get_extra_info("socket").setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-            )
+        connected: socket.socket | None = self.transport.get_extra_info("socket")
+        if connected is not None:  # under TLS there is none once it is closing
+            with contextlib.suppress(OSError):
+                connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()

@@ -6,15 +6,20 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Self
 
-from playwright.async_api import BrowserContext, CDPSession, Page
+from playwright.async_api import BrowserContext, CDPSession, Download, Page
 from playwright.async_api import Error as PlaywrightError
 
 from agent.chromium.control import TabControl
+from agent.chromium.files import AttemptFiles
 from agent.chromium.happenings import Happenings
 from agent.chromium.overlays import TabOverlay
+from agent.chromium.resetting import Traces, Unproven, reset
+from agent.chromium.screen import Seen
 from agent.chromium.shielding import within
+from farm.protocol.plan import POPUPS, WindowBounds
 
 _STOP_S = 1.0
+_PRESSES = 16
 _ANSWER_S = 0.25
 _COVER_S = 10.0
 
@@ -46,14 +51,21 @@ class Tab:
         self.overlay = overlay
         """In a headed browser, where it is wanted."""
         self.control = control
+        self.pressed: asyncio.Queue[Seen] = asyncio.Queue(_PRESSES)
+        """What was pressed on the screen, in whichever window, while an attempt runs on it."""
         self._session = session
+        self.traces = Traces()
         self.ended: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self.happenings: Happenings | None = None
         """Of the attempt that runs on it; None while none does."""
+        self.files: AttemptFiles | None = None
+        """Of the same attempt."""
         self.task_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when another attempt begins: who watched the last may have no right to this one."""
         self.extras: dict[Page, bool] = {}
         """Pages its attempt has opened, and whether they have crashed."""
+        self.most_extras = POPUPS
+        """So many of them may be open at a time."""
         self.company: Callable[[], None] | None = None
         """Hears that another attempt begins in the window, while one is recorded on this tab."""
 
@@ -86,10 +98,24 @@ class Tab:
         if not self.ended.done():
             self.ended.set_result(how)
 
+    async def place(self, bounds: WindowBounds) -> None:
+        """Put the window it is in somewhere on the screen.
+
+        Raises:
+            PlaywrightError: If the browser does not do it.
+        """
+        window = await self._session.send("Browser.getWindowForTarget")
+        order = {"windowId": window["windowId"], "bounds": bounds.model_dump()}
+        await self._session.send("Browser.setWindowBounds", order)
+
     def note(self, code: str, detail: str) -> None:
         """Keep a notice for the attempt that runs, if one does."""
         if self.happenings is not None:
             self.happenings.note(code, detail)
+
+    def take(self, download: Download) -> bool:
+        """Hand a download to the step that expects it; tell whether there is one."""
+        return self.files is not None and self.files.take(download)
 
     def flooded(self) -> None:
         """One of its pages raises errors without end."""
@@ -108,6 +134,12 @@ class Tab:
             ask = self._session.send("Runtime.evaluate", {"expression": "1"})
             if not await within(_ANSWER_S, ask):
                 await within(_STOP_S, self._session.send("Runtime.terminateExecution"))
+
+    async def reset(self, *, permissions: tuple[str, ...]) -> None:
+        """Make it as a new one; see `resetting.reset`."""
+        if self.ended.done():
+            raise Unproven(f"the page has {self.ended.result()}")
+        await reset(self.page, self._session, self.traces, permissions=permissions)
 
     async def adopt(self, page: Page, changed: Callable[[], None]) -> None:
         """Take a page that the attempt has opened; `changed` hears that it is gone, or crashed."""

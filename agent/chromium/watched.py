@@ -9,13 +9,24 @@ from agent.ports import Evidence
 from farm.protocol.messages import AttemptEvent, StepEnded, StepStarted
 from farm.protocol.plan import Plan
 from farm.protocol.recordings import RecordingKind
-from farm.protocol.steps import Back, Extract, Goto, Reload, Step, Type, Wait, WaitForUrl
+from farm.protocol.steps import (
+    HUMAN_MS,
+    Back,
+    Extract,
+    Goto,
+    Human,
+    Reload,
+    Step,
+    Type,
+    Wait,
+    WaitForUrl,
+)
 
 UNHANG_S = 0.1
 """So long after a step's own time a page that does not answer has its script broken off."""
 OVERDUE_S = 5.0
 """So long after it we end the step ourselves. A failed step has until then for its picture."""
-_WAITING = frozenset({"goto", "back", "reload", "wait", "wait_for", "wait_for_url"})
+_WAITING = frozenset({"goto", "back", "reload", "wait", "wait_for", "wait_for_url", "human"})
 """Verbs that point at nothing in the page, so the overlay's controls may be in the way."""
 
 
@@ -82,6 +93,14 @@ class Watched:
         finally:
             self._restart()
 
+    async def fetch(self, reference: str, into: Path, max_bytes: int) -> Path:
+        """Pass on."""
+        self.stop()
+        try:
+            return await self._evidence.fetch(reference, into, max_bytes)
+        finally:
+            self._restart()
+
     def stop(self) -> None:
         """Stop the clock."""
         for timer in self._timers:
@@ -102,6 +121,8 @@ def limit_s(step: Step, plan: Plan) -> float | None:
     match step:
         case Goto() | Back() | Reload() | WaitForUrl():
             limit = timeouts.navigation
+        case Human():
+            limit = HUMAN_MS
         case Extract():
             # It has a clock a page, and pages need both reading and opening.
             limit = timeouts.step + timeouts.navigation

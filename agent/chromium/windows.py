@@ -4,22 +4,24 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from playwright.async_api import Browser as PlaywrightBrowser
-from playwright.async_api import BrowserContext, Page
+from playwright.async_api import BrowserContext, Download, Page
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Geolocation as PlaywrightGeolocation
 
-from agent.chromium.control import TabControl
+from agent.chromium.control import Guarding, TabControl
 from agent.chromium.forwarder import Forwarder
 from agent.chromium.guards import guard_headed, guard_page
 from agent.chromium.overlays import TabOverlay
+from agent.chromium.resetting import Unproven
 from agent.chromium.shielding import within
 from agent.chromium.sight import Shown
 from agent.chromium.tabs import End, Tab
 from agent.egress.policy import Policy
+from agent.egress.upstream import Upstream
 from agent.ports import BrowserEvent, Denied, Stirred, TabCrashed, TabGone, WindowGone
+from farm.protocol.identities import ProxyRoute
 from farm.protocol.plan import BrowserOptions, Egress, Geolocation
 
-MAX_EXTRA_TABS = 5
 CLOSE_S = 4.0
 
 
@@ -43,6 +45,8 @@ class Window:
         self._lost = False
         self._unclaimed: list[Page] = []
         self._running: dict[str, Egress] = {}
+        self._permissions: tuple[str, ...] = ()
+        self._upstream: Upstream | None = None
 
     @property
     def context(self) -> BrowserContext:
@@ -61,6 +65,7 @@ class Window:
         """
         await self._forwarder.start()
         viewport, place = options.viewport, options.geolocation
+        self._permissions = options.permissions or ()
         self._context = await browser.new_context(
             proxy={"server": self._forwarder.address},
             viewport={"width": viewport.width, "height": viewport.height} if viewport else None,
@@ -77,16 +82,18 @@ class Window:
             service_workers="allow",
         )
         self._context.on("page", self._on_page)
+        # Not on the page: one that is opened for a download is gone before anybody could listen.
+        self._context.on("download", self._on_download)
         self._context.on("close", lambda _: self._on_close())
         if headed:
             await guard_headed(self._context)
 
-    async def open_tab(self, context_id: str, *, overlay: bool, guard: bool) -> Tab:
+    async def open_tab(self, context_id: str, *, overlay: bool, guarding: Guarding) -> Tab:
         """Open one more tab, with or without the overlay, and the guard against people's input."""
         self._opening += 1
         try:
             shown = TabOverlay(f"{self.window_id} · {context_id}") if overlay else None
-            tab = await Tab.open(context_id, self.context, shown, TabControl(guard=guard))
+            tab = await Tab.open(context_id, self.context, shown, TabControl(guarding))
         finally:
             self._opening -= 1
         guard_page(tab.page, tab)
@@ -110,13 +117,16 @@ class Window:
                     window_id=self.window_id, page=page, opener=tab.context_id, crashed=crashed
                 )
 
-    def begin(self, context_id: str, egress: Egress) -> None:
-        """Let the window go where the attempt on one of its tabs may go.
+    def begin(self, context_id: str, egress: Egress, route: ProxyRoute | None = None) -> None:
+        """Let the window go where the attempt on one of its tabs may go, by way of a proxy or not.
+
+        A window that others work in, too, has no proxy of one attempt.
 
         Raises:
-            ValueError: If an entry of `egress` means nothing.
+            ValueError: If an entry of `egress` or the proxy means nothing.
         """
         Policy.of(egress)
+        self._upstream = None if route is None else Upstream.of(route)
         for tab in self.tabs.values():
             if tab.company is not None:
                 tab.company()
@@ -135,6 +145,18 @@ class Window:
         else:
             self._running.clear()
 
+    async def reset(self, context_id: str) -> None:
+        """Make its only tab as a new one.
+
+        Raises:
+            Unproven: If something may be left; the window must not be used again.
+        """
+        tab = self.tabs[context_id]
+        if len(self.context.pages) > 1:
+            raise Unproven("there is more than one page in it")
+        self._forwarder.shut()  # connections tell a server who comes again; the next run opens it
+        await tab.reset(permissions=self._permissions)
+
     def abandon(self, context_id: str) -> None:
         """Cut the attempt on a tab off from the world, at once, unless others share its ways."""
         if set(self._running) <= {context_id}:
@@ -143,7 +165,7 @@ class Window:
     def _apply_egress(self) -> None:
         # Tabs of one window share its connections, and whoever asked for them its identity.
         entries = dict.fromkeys(e for egress in self._running.values() for e in egress.allow)
-        self._forwarder.apply(Policy.of(Egress(allow=tuple(entries))))
+        self._forwarder.apply(Policy.of(Egress(allow=tuple(entries))), self._upstream)
 
     async def close(self) -> bool:
         """Close it with all its tabs; tell whether the browser did so in time. May be repeated."""
@@ -191,6 +213,19 @@ class Window:
             self._on_tab_closed(tab)
         self._tell(WindowGone(self.window_id))
 
+    async def _on_download(self, download: Download) -> None:
+        """Keep a download that a step waits for, and cancel every other."""
+        tabs = self.tabs.values()
+        page = download.page
+        owner = next((tab for tab in tabs if page is tab.page or page in tab.extras), None)
+        owner = owner or await self._owner(page)
+        if owner is not None and owner.take(download):
+            return
+        if owner is not None:
+            owner.note("download_cancelled", download.suggested_filename)
+        with contextlib.suppress(PlaywrightError):
+            await download.cancel()
+
     async def _on_page(self, page: Page) -> None:
         if self._opening:
             self._unclaimed.append(page)
@@ -202,8 +237,8 @@ class Window:
         owner = await self._owner(page)
         if owner is None or owner.happenings is None:
             await _close_quietly(page)
-        elif len(owner.extras) >= MAX_EXTRA_TABS:
-            owner.note("popup_closed", f"more than {MAX_EXTRA_TABS}: {page.url}")
+        elif len(owner.extras) >= owner.most_extras:
+            owner.note("popup_closed", f"more than {owner.most_extras}: {page.url}")
             await _close_quietly(page)
         else:
             guard_page(page, owner)

@@ -16,6 +16,41 @@ _NEW = "tabfarm-new-"
 _LOCK = "lock"
 
 
+class Room:
+    """Tells what is short on the disk where browsers keep their files; once short, longer so.
+
+    Args:
+        folder: A folder on that disk; None is where temporary files go.
+        least_bytes: With less free nothing new should begin.
+        least_inodes: Likewise; file systems that have no fixed number of them are never short.
+    """
+
+    _ENOUGH = 1.25
+    """Times the least there has to be before it is no longer short."""
+
+    def __init__(self, folder: Path | None = None, *, least_bytes: int, least_inodes: int) -> None:
+        self._folder = folder or Path(tempfile.gettempdir())
+        self._least_bytes = least_bytes
+        self._least_inodes = least_inodes
+        self._is_short = False
+
+    def short(self) -> str | None:
+        """Return what is short, in words; None where there is enough, or nobody can tell."""
+        try:
+            disk = os.statvfs(self._folder)
+        except OSError:
+            return None
+        times = self._ENOUGH if self._is_short else 1
+        free, inodes = disk.f_bavail * disk.f_frsize, disk.f_favail
+        short: str | None = None
+        if free < self._least_bytes * times:
+            short = f"{free} bytes are free in {self._folder}"
+        elif disk.f_files and inodes < self._least_inodes * times:
+            short = f"{inodes} inodes are free in {self._folder}"
+        self._is_short = short is not None
+        return short
+
+
 class Workspace:
     """One directory, ours until `remove`."""
 

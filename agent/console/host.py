@@ -19,6 +19,7 @@ from agent.ports import (
     BrowserLost,
     BrowserUnavailable,
     Evidence,
+    Lender,
     Outcome,
     StaleAssignment,
 )
@@ -66,8 +67,13 @@ class FlowHost:
             product=f"flows/turbohtml {version('turbohtml')}", executable="", pid=os.getpid()
         )
 
-    async def run(self, context_id: str, plan: Plan, evidence: Evidence) -> Outcome:
+    async def run(
+        self, context_id: str, plan: Plan, evidence: Evidence, lender: Lender | None = None
+    ) -> Outcome:
         """Run a plan in a flow; see the port. Nothing of it is left afterwards."""
+        if plan.borrows is not None:
+            detail = "a flow has no window for an identity, and goes through no proxy"
+            return _failed(Reason.IDENTITY_UNAVAILABLE, detail)
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine runs in a task
         self._attempts.add(task)
@@ -79,7 +85,7 @@ class FlowHost:
             failure = Failure(
                 reason=Reason.JOB_TIMEOUT, detail=f"the job did not end within {limit:g} s"
             )
-            return Outcome(outcome="timed_out", failure=failure)
+            return Outcome(outcome="timed_out", failure=failure, page_gone=True)
         finally:
             self._attempts.discard(task)
 
@@ -99,7 +105,9 @@ class FlowHost:
         except Exception as error:  # noqa: BLE001 - a run ends with an outcome, whatever happens
             _log.exception("attempt.broken", context_id=context_id)
             return _failed(Reason.INTERNAL, f"{type(error).__name__}: {error}")
-        return Outcome(outcome="succeeded" if failure is None else "failed", failure=failure)
+        if failure is not None:
+            return Outcome(outcome="failed", failure=failure, page_gone=True)
+        return Outcome(outcome="succeeded")
 
     async def drain(self) -> None:
         """Nobody sees a flow; see the port."""
@@ -122,4 +130,5 @@ class FlowHost:
 
 
 def _failed(reason: Reason, detail: str) -> Outcome:
-    return Outcome(outcome="failed", failure=Failure(reason=reason, detail=detail[:2000]))
+    failure = Failure(reason=reason, detail=detail[:2000])
+    return Outcome(outcome="failed", failure=failure, page_gone=True)

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 
 from agent.egress.policy import Policy
+from agent.ports import ProxyFault
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 """Host and port to addresses; raises OSError where there are none."""
@@ -21,10 +22,14 @@ _RESOLVE_TIMEOUT_S = 15.0
 class Refused(Exception):  # noqa: N818 - ends one exchange, by an answer of our own
     """A request may not go where it wants, or nothing is there."""
 
-    def __init__(self, reason: str, *, unreachable: bool = False) -> None:
+    def __init__(
+        self, reason: str, *, unreachable: bool = False, proxy: ProxyFault | None = None
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.unreachable = unreachable
+        self.proxy = proxy
+        """It is a proxy further out that failed."""
 
 
 async def system_resolver(host: str, port: int) -> Sequence[str]:

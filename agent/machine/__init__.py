@@ -7,5 +7,6 @@ clock; `now` is an argument, on any clock that never jumps.
 
 from agent.machine.events import Event, Instruction
 from agent.machine.machine import Machine, Profile
+from agent.machine.recycling import Limits
 
-__all__ = ["Event", "Instruction", "Machine", "Profile"]
+__all__ = ["Event", "Instruction", "Limits", "Machine", "Profile"]

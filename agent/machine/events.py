@@ -136,6 +136,23 @@ class PrepareFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class Weighed:
+    """How much memory a browser life has: all of it, and its heaviest renderer."""
+
+    epoch: str
+    browser_mb: float
+    renderer_mb: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """A tab is as new, or can't be made so."""
+
+    context_id: str
+    clean: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Noted:
     """A run has something to tell; `urgent` where it waits until the farm has it."""
 
@@ -194,6 +211,13 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskChanged:
+    """There is too little room for anything new, and what is short; or there is enough again."""
+
+    short: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class StopRequested:
     """Somebody wants this process to end; a second time: now."""
 
@@ -213,6 +237,8 @@ Event = (
     | OpenFailed
     | Prepared
     | PrepareFailed
+    | Reset
+    | Weighed
     | Noted
     | RunEnded
     | Probed
@@ -221,6 +247,7 @@ Event = (
     | LinkDown
     | Heard
     | Tick
+    | DiskChanged
     | StopRequested
 )
 
@@ -247,6 +274,8 @@ class OpenWindow:
     window_id: str
     context_id: str
     options: BrowserOptions
+    resets: bool = False
+    """It may be cleaned and lent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +285,8 @@ class PrepareWindow:
     window_id: str
     context_id: str
     options: BrowserOptions
+    resets: bool = False
+    """It may be cleaned and lent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +303,27 @@ class Look:
     """See which windows and tabs there are; answer with `Seen` of this epoch."""
 
     epoch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Weigh:
+    """See how much memory this browser life has; `Weighed` follows, if it lasts until then."""
+
+    epoch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recycle:
+    """Show people that the browser will be replaced, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResetTab:
+    """Make a tab as a new one; answer with `Reset`."""
+
+    context_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,6 +422,9 @@ Instruction = (
     | OpenWindow
     | PrepareWindow
     | OpenTab
+    | ResetTab
+    | Weigh
+    | Recycle
     | Look
     | CloseTab
     | CloseWindow

@@ -84,7 +84,7 @@ class LinkState:
         if last is None or (token.store_epoch, token.counter) > (last.store_epoch, last.counter):
             self._highest = token
 
-    def report(self, tabs: Tabs, *, draining: bool) -> wire.Report:
+    def report(self, tabs: Tabs, *, draining: bool, because: str = "") -> wire.Report:
         """Return the next report."""
         if self._epoch_number is None:
             raise ValueError("not welcomed yet")
@@ -94,6 +94,7 @@ class LinkState:
             epoch_number=self._epoch_number,
             number=self._report_number,
             draining=draining,
+            draining_because=because,
             windows=windows,
             contexts=contexts,
         )

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from agent.machine import events as ev
 from agent.machine.events import Event, Instruction, Outcome
 from agent.machine.link import LinkState
+from agent.machine.recycling import FOR_EVER, Limits, Recycling
+from agent.machine.restarts import Restarts
 from agent.machine.runs import Runs
 from agent.machine.state import Run
 from agent.machine.stock import Stock
 from agent.machine.surroundings import Looks
-from agent.machine.tabs import Tabs
+from agent.machine.tabs import Tabs, kind_of
 from farm.protocol import messages as wire
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.plan import BrowserOptions
@@ -19,6 +21,8 @@ _RESTARTS = 3
 """So many times in a row the browser may fail to start before the agent gives up."""
 CHANNELS = frozenset({"live"})
 """The kinds of data channel there are."""
+_WEIGH_S = 30.0
+"""How often a browser is weighed."""
 _CONFIRM_S = 3.0
 """How long a stopping agent waits for its last results to be stored."""
 
@@ -32,6 +36,8 @@ class Profile:
     """A named identity's window is closed after so long without use."""
     look_s: float | None = None
     """Where there are windows, it looks so often which tab is in front and where they are."""
+    limits: Limits = FOR_EVER
+    """How long windows and browsers serve."""
     prepared_windows: int = 0
     """So many windows are kept open ahead, of each kind."""
     prepared_options: tuple[BrowserOptions, ...] = ()
@@ -52,6 +58,11 @@ class Machine:
         self._looks = Looks(profile.look_s)
         self._user_windows_lost = 0
         """Windows of people's that went with the last browser; told by the next `hello`."""
+        self._recycling = Recycling(profile.limits)
+        self._weigh_at = 0.0
+        self._restarts = Restarts()
+        self._start_at: float | None = None
+        """When the next browser is to be started, where that is not at once."""
         self._stock = Stock(profile.prepared_windows, profile.prepared_options)
         self._capacity = profile.hello.capacity
         """As negotiated; until then, as offered."""
@@ -62,6 +73,8 @@ class Machine:
         """When a stopping agent was asked to stop, or its last run ended since."""
         self._deadline: float | None = None
         """When a stopping agent stops waiting."""
+        self._short: str | None = None
+        """What there is too little of on the disk."""
         self._said_bye = False
 
     @property
@@ -79,6 +92,24 @@ class Machine:
         """Tell whether it takes nothing new."""
         return self._deadline is not None
 
+    @property
+    def takes_nothing(self) -> bool:
+        """Tell whether nothing new is begun: it drains, as its browser may, or the disk is full."""
+        return self.draining or self._short is not None or self._recycling.draining
+
+    def _why_nothing(self) -> str:
+        if not self.draining and self._short is not None:
+            return f"low_disk: {self._short}"
+        if not self.draining and self._recycling.draining:
+            return f"recycling: {self._recycling.reason}"
+        return ""
+
+    def _report(self) -> wire.Report:
+        because = "low_disk" if self._short is not None else ""
+        if not because and self._recycling.draining:
+            because = f"recycling: {self._recycling.reason}"
+        return self._link.report(self._tabs, draining=self.takes_nothing, because=because)
+
     def may_act(self, now: float) -> bool:
         """Tell whether the farm can't have taken us for gone yet."""
         return self._link.may_act(now)
@@ -93,7 +124,7 @@ class Machine:
         # What nobody waits for comes with what is urgent, or with the next tick.
         due = self._tabs.urgent or (self._tabs.changed and isinstance(event, ev.Tick))
         if due and self._link.reporting:
-            instructions.append(ev.Send(self._link.report(self._tabs, draining=self.draining)))
+            instructions.append(ev.Send(self._report()))
         return [*instructions, *self._maybe_leave(now)]
 
     def _react(self, event: Event, now: float) -> list[Instruction]:  # noqa: C901 - a flat table
@@ -103,7 +134,7 @@ class Machine:
             case ev.BrowserFailed(detail):
                 return self._browser_failed(detail)
             case ev.BrowserLost():
-                return self._browser_lost()
+                return self._browser_lost(self._restarts.lost(now))
             case ev.TabGone(context_id):
                 self._tabs.tab_gone(context_id)
             case ev.TabCrashed(context_id):
@@ -125,6 +156,11 @@ class Machine:
                 return [] if claimed_by is None else self._opened(claimed_by, now)
             case ev.PrepareFailed(context_id, detail):
                 return self._prepare_failed(context_id, detail, now)
+            case ev.Weighed(epoch=epoch):
+                if epoch == self._epoch:
+                    self._recycling.weighed(event)
+            case ev.Reset(context_id, clean):
+                return self._tabs.reset(context_id, clean=clean, now=now)
             case ev.Noted():
                 return self._runs.noted(event, now, self._link.welcomed)
             case ev.RunEnded(command_id, outcome):
@@ -141,6 +177,9 @@ class Machine:
                 return self._heard(message, now)
             case ev.Tick():
                 return self._tick(now)
+            case ev.DiskChanged(short):
+                self._short = short
+                self._tabs.touch()
             case ev.StopRequested(deadline_s):
                 return self._stop(deadline_s, now)
         return []
@@ -148,6 +187,9 @@ class Machine:
     # The browser
 
     def _browser_started(self, event: ev.BrowserStarted, now: float) -> list[Instruction]:
+        self._recycling.begin(now)
+        self._restarts.began(now)
+        self._weigh_at = now + _WEIGH_S
         self._failed_starts = 0
         self._started_once = True
         self._epoch = event.epoch
@@ -160,8 +202,28 @@ class Machine:
             return [ev.Exit(1, detail)]
         return [ev.StartBrowser(self._new_epoch())]
 
-    def _browser_lost(self) -> list[Instruction]:
+    def _recycle(self, now: float) -> list[Instruction]:
+        """Replace a browser that has served long enough, when nothing is in its way."""
+        if self._epoch is None or self.draining:
+            return []
+        if self._recycling.starts_to_drain(now, kept=self._tabs.keeps_something()):
+            self._tabs.touch()
+            reason = self._recycling.reason or ""
+            return [ev.Recycle(reason), *self._tabs.close_prepared(self._stock)]
+        if self._runs.any_running() or not self._recycling.is_over(now, held=self._tabs.held()):
+            return []
+        return [ev.KillBrowser(), *self._browser_lost(None)]
+
+    def _weigh(self, now: float) -> list[Instruction]:
+        if self._epoch is None or not self._recycling.wants_weighing() or now < self._weigh_at:
+            return []
+        self._weigh_at = now + _WEIGH_S
+        return [ev.Weigh(self._epoch)]
+
+    def _browser_lost(self, start_at: float | None) -> list[Instruction]:
+        """Nothing of the epoch is left; begin the next one, at once or by the clock."""
         self._user_windows_lost += self._tabs.user_windows
+        last = self._last_report()
         failed: list[Instruction] = [
             _failed(command_id, "the browser ended") for command_id in self._tabs.lost()
         ]
@@ -169,8 +231,22 @@ class Machine:
         self._looks.clear()
         self._link.forget_epoch()
         if self.draining:
-            return failed
-        return [*failed, ev.StartBrowser(self._new_epoch())]
+            return [*last, *failed]
+        if start_at is None:
+            return [*last, *failed, ev.StartBrowser(self._new_epoch())]
+        self._start_at = start_at
+        return [*last, *failed]
+
+    def _last_report(self) -> list[Instruction]:
+        """Tell the farm of no window that it could still lend; what is held ends by its result."""
+        self._tabs.forget_free()
+        return [ev.Send(self._report())] if self._link.reporting else []
+
+    def _start_when_due(self, now: float) -> list[Instruction]:
+        if self._start_at is None or self.draining or now < self._start_at:
+            return []
+        self._start_at = None
+        return [ev.StartBrowser(self._new_epoch())]
 
     def _opened(self, command_id: str, now: float) -> list[Instruction]:
         tab = self._tabs.opened(command_id, now)
@@ -179,7 +255,7 @@ class Machine:
         # The report goes first, so that the farm finds the context when it reads the result.
         report: list[Instruction] = []
         if self._link.reporting:
-            report.append(ev.Send(self._link.report(self._tabs, draining=self.draining)))
+            report.append(ev.Send(self._report()))
         value = {"context_id": tab.context_id}
         if (window_id := self._tabs.window_of(tab.context_id)) is not None:
             value["window_id"] = window_id
@@ -193,13 +269,15 @@ class Machine:
     def _refill(self, now: float) -> list[Instruction]:
         """Bring the windows that are prepared to what they should be, by one."""
         room = self._tabs.room()
+        if worn := self._tabs.close_worn(self._recycling, now):
+            return worn
         if self._stock.too_many(room, self._capacity):
             return self._tabs.close_prepared(self._stock, most=1)
         kind = self._stock.missing(room, self._capacity, now)
-        if kind is None or self.draining or not self._link.reporting:
+        if kind is None or self.takes_nothing or not self._link.reporting:
             return []
         tab = self._tabs.prepare(kind, now)
-        return [ev.PrepareWindow(tab.window_id, tab.context_id, kind.options)]
+        return [ev.PrepareWindow(tab.window_id, tab.context_id, kind.options, kind.resets)]
 
     # The farm
 
@@ -244,8 +322,8 @@ class Machine:
                 return self._release(command, now)
             case wire.Probe():
                 return self._probe(command)
-            case _ if self.draining:
-                return [_refusal(command, "draining")]
+            case _ if self.takes_nothing:
+                return [_refusal(command, "draining", self._why_nothing())]
             case _ if not self._link.reporting:
                 return [_refusal(command, "busy", "the browser is starting")]
             case wire.OpenWindow() | wire.OpenTab() | wire.CreateFlow():
@@ -278,11 +356,12 @@ class Machine:
 
     def _open_window(self, command_id: str, body: wire.OpenWindow, now: float) -> list[Instruction]:
         if body.identity is None:
-            self._stock.asked(body.profile, body.options)
+            self._stock.asked(kind_of(body))
         if self._tabs.claim(command_id, body) is not None:
             return []  # what was to be prepared is what is asked for
         tab = self._tabs.open_window(command_id, body, now)
-        return [ev.OpenWindow(command_id, tab.window_id, tab.context_id, body.options)]
+        resets = body.resets and body.identity is None
+        return [ev.OpenWindow(command_id, tab.window_id, tab.context_id, body.options, resets)]
 
     def _open_tab(self, command: wire.Command, window_id: str) -> list[Instruction]:
         tab = self._tabs.open_tab(command.command_id, window_id)
@@ -309,6 +388,7 @@ class Machine:
             last=body.last,
         )
         self._runs.start(run)
+        self._recycling.used()
         window_id = self._tabs.window_of(context_id)
         start = ev.StartRun(run.command_id, context_id, window_id, token, body.plan)
         return [ev.Send(wire.Ack(command_id=command.command_id)), start]
@@ -372,7 +452,7 @@ class Machine:
                 # The farm has ended the assignment already; nobody will release it again.
                 then = self._tabs.release(run.context_id, run.token, now)
             elif run.last:
-                then = self._tabs.retire(run.context_id)
+                then = self._tabs.retire(run.context_id, self._recycling, now)
         # What follows an attempt comes after its result, and so does what the next one may want.
         return [*self._runs.ended(run, outcome, self._link.welcomed), *then, *self._refill(now)]
 
@@ -389,6 +469,9 @@ class Machine:
         if self._epoch is not None and self._looks.is_due(now):
             instructions.append(ev.Look(self._epoch))
         instructions += self._refill(now)
+        instructions += self._start_when_due(now)
+        instructions += self._weigh(now)
+        instructions += self._recycle(now)
         if self._deadline is not None and now >= self._deadline:
             instructions += self._runs.cancel_all("drained")
         return instructions

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from agent.machine.events import Outcome
+from agent.machine.stock import Kind
 from farm.protocol import messages as wire
-from farm.protocol.plan import BrowserOptions
 
 
 class TabState(StrEnum):
@@ -15,6 +15,8 @@ class TabState(StrEnum):
     OPENING = "opening"
     IDLE = "idle"
     BUSY = "busy"
+    RESETTING = "resetting"
+    """It is being made as a new one."""
     CRASHED = "crashed"
     CLOSING = "closing"
 
@@ -30,6 +32,8 @@ class Tab:
     """The assignment it is held under."""
     command_id: str | None = None
     """The command that opens it, or the run on it."""
+    reset: bool = False
+    """It is as new, and nothing has run on it since."""
     gone: bool = False
     """Its page is no more; it is kept while its assignment holds."""
 
@@ -44,13 +48,15 @@ class Window:
 
     window_id: str
     identity: str | None
-    profile: str
-    options: BrowserOptions
+    kind: Kind
     used_at: float
     closing: bool = False
     flow: bool = False
     prepared: bool = False
-    """Nobody has asked for it yet."""
+    """It is clean and waits for whoever asks first."""
+    uses: int = 0
+    """Runs it has had."""
+    opened_at: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)

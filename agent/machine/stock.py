@@ -22,6 +22,8 @@ class Kind:
 
     profile: str
     options: BrowserOptions
+    resets: bool = False
+    """It may be cleaned and lent again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +54,9 @@ class Stock:
         self._asked: Kind | None = None
         self._paused_until = 0.0
 
-    def asked(self, profile: str, options: BrowserOptions) -> None:
+    def asked(self, kind: Kind) -> None:
         """Note what somebody has asked for: the next one may want the same."""
-        self._asked = Kind(profile=profile, options=options)
+        self._asked = kind
 
     def failed(self, now: float) -> None:
         """One could not be opened; the browser is left alone for a while."""

@@ -4,14 +4,16 @@ from collections import Counter
 
 from agent.machine import events as ev
 from agent.machine.events import Instruction
+from agent.machine.recycling import Recycling
 from agent.machine.state import Tab, TabState, Window
 from agent.machine.stock import Kind, Room, Stock
 from agent.machine.surroundings import Surroundings
 from farm.protocol import messages as wire
-from farm.protocol.plan import BrowserOptions
+from farm.protocol.plan import PLAIN
 
 _REPORTED: dict[TabState, wire.ContextState] = {
     TabState.OPENING: "loading",
+    TabState.RESETTING: "loading",
     TabState.CRASHED: "crashed",
     TabState.CLOSING: "closing",
 }
@@ -49,7 +51,7 @@ class Tabs:
             wire.WindowReport(
                 window_id=window.window_id,
                 identity=window.identity,
-                profile=window.profile,
+                profile=window.kind.profile,
                 bounds=self._surroundings.bounds(window.window_id),
                 prepared=window.prepared,
             )
@@ -103,12 +105,12 @@ class Tabs:
 
     def open_window(self, command_id: str, body: wire.OpenWindow, now: float) -> Tab:
         """Name a window and its first tab that are to be opened."""
-        window = self._new_window(body.identity, body.profile, body.options, now)
+        window = self._new_window(body.identity, kind_of(body), now)
         return self._new_tab(command_id, window.window_id)
 
     def prepare(self, kind: Kind, now: float) -> Tab:
         """Name a window and its first tab that are to be opened before anybody asks."""
-        window = self._new_window(None, kind.profile, kind.options, now)
+        window = self._new_window(None, kind, now)
         window.prepared = True
         return self._new_tab(None, window.window_id)
 
@@ -120,7 +122,7 @@ class Tabs:
         """
         for tab in self._tabs.values():
             window = self._windows[tab.window_id]
-            like = (window.profile, window.options) == (body.profile, body.options)
+            like = window.kind == kind_of(body)
             if _is_being_prepared(tab) and like and body.identity is None:
                 window.prepared, tab.command_id = False, command_id
                 self._claims[tab.context_id] = command_id
@@ -141,16 +143,14 @@ class Tabs:
         self.tab_gone(context_id)
         return self._claims.pop(context_id, None)
 
-    def _new_window(
-        self, identity: str | None, profile: str, options: BrowserOptions, now: float
-    ) -> Window:
+    def _new_window(self, identity: str | None, kind: Kind, now: float) -> Window:
         self._windows_made += 1
         window = Window(
             window_id=f"W{self._windows_made}",
             identity=identity,
-            profile=profile,
-            options=options,
+            kind=kind,
             used_at=now,
+            opened_at=now,
         )
         self._windows[window.window_id] = window
         return window
@@ -169,8 +169,7 @@ class Tabs:
         self._windows[name] = Window(
             window_id=name,
             identity=None,
-            profile="",
-            options=BrowserOptions(),
+            kind=Kind(profile="", options=PLAIN),
             used_at=now,
             flow=True,
         )
@@ -227,7 +226,8 @@ class Tabs:
         self._last_token[context_id] = token
         tab.state, tab.token, tab.command_id = TabState.BUSY, token, command_id
         window = self._windows[tab.window_id]
-        window.used_at, window.prepared = now, False
+        window.used_at, window.prepared, tab.reset = now, False, False
+        window.uses += 1
         self.changed = True
         return None
 
@@ -253,7 +253,7 @@ class Tabs:
         tab.command_id = None
         # A tab that is gone is still reported while its assignment holds: its result, not its
         # absence, is what ends the attempt.
-        if page_gone:
+        if page_gone and not self._windows[tab.window_id].flow:
             tab.state, tab.gone = TabState.CLOSING, True
         elif tab.state is TabState.BUSY:  # else it has crashed or gone meanwhile
             tab.state = TabState.IDLE
@@ -277,7 +277,7 @@ class Tabs:
             self.touch()
             return []
         if window.identity is None and not window.flow:
-            return self._close_window(window)
+            return self._release_anonymous(window, tab)
         window.used_at = now
         if tab.state is TabState.CRASHED:
             tab.state = TabState.CLOSING
@@ -285,14 +285,42 @@ class Tabs:
         self.touch()
         return []
 
-    def retire(self, context_id: str) -> list[Instruction]:
-        """Nothing more is run under a tab's assignment: close its window, if it is anonymous."""
+    def _release_anonymous(self, window: Window, tab: Tab) -> list[Instruction]:
+        if tab.state is TabState.RESETTING:
+            return []
+        if tab.state is TabState.IDLE and tab.reset:
+            return self._offer(window)
+        return self._close_window(window)
+
+    def _offer(self, window: Window) -> list[Instruction]:
+        """A window is as new, and nobody holds it: whoever asks for the like may have it."""
+        window.prepared = True
+        self.touch()
+        return []
+
+    def reset(self, context_id: str, *, clean: bool, now: float) -> list[Instruction]:
+        """A tab is as new, or its window has to go."""
+        tab = self._tabs.get(context_id)
+        if tab is None or tab.state is not TabState.RESETTING:
+            return []
+        window = self._windows[tab.window_id]
+        if not clean:
+            return self._close_window(window)
+        tab.state, tab.reset, window.used_at = TabState.IDLE, True, now
+        return self._offer(window) if tab.token is None else []
+
+    def retire(self, context_id: str, recycling: Recycling, now: float) -> list[Instruction]:
+        """Nothing more is run under a tab's assignment: clean or close an anonymous window."""
         tab = self._tabs.get(context_id)
         if tab is None or tab.state is not TabState.IDLE:
             return []
         window = self._windows[tab.window_id]
-        anonymous = window.identity is None and not window.flow
-        return self._close_window(window) if anonymous else []
+        if window.identity is not None or window.flow:
+            return []
+        if not window.kind.resets or recycling.worn(window.uses, window.opened_at, now):
+            return self._close_window(window)
+        tab.state = TabState.RESETTING
+        return [ev.ResetTab(context_id)]
 
     def _is_over_already(self, tab: Tab, token: wire.Token | None) -> bool:
         # Nobody has it; where it is closing, its end is told when it comes.
@@ -316,10 +344,31 @@ class Tabs:
         for window in list(self._windows.values()):
             unused = now - window.used_at > self._identity_idle_s
             free = all(tab.state is TabState.IDLE and tab.token is None for tab in self._in(window))
-            kept = window.prepared or window.flow
+            kept = window.flow or (window.prepared and not window.uses)
             if unused and free and not window.closing and not kept:
                 instructions += self._close_window(window)
         return instructions
+
+    def close_worn(self, recycling: Recycling, now: float) -> list[Instruction]:
+        """Close a window that waits for somebody and has served long enough: one at a time."""
+        if any(window.closing for window in self._windows.values()):
+            return []
+        for window in self._windows.values():
+            free = all(tab.state is TabState.IDLE and tab.token is None for tab in self._in(window))
+            worn = recycling.worn(window.uses, window.opened_at, now)
+            if window.prepared and free and worn:
+                return self._close_window(window)
+        return []
+
+    def keeps_something(self) -> bool:
+        """Tell whether it has what a new browser would not: kept identities, people's windows."""
+        named = any(w.identity is not None and not w.closing for w in self._windows.values())
+        return named or self.user_windows > 0
+
+    def held(self) -> bool:
+        """Tell whether any tab is lent, or being opened or made clean."""
+        busy = (TabState.OPENING, TabState.BUSY, TabState.RESETTING)
+        return any(tab.token is not None or tab.state in busy for tab in self._tabs.values())
 
     def close_prepared(self, stock: Stock, *, most: int | None = None) -> list[Instruction]:
         """Close windows nobody has had, those least wanted first; all of them without `most`."""
@@ -330,7 +379,7 @@ class Tabs:
         ]
         # The farm lends what comes first by name, so it is least likely to want what comes last.
         there.sort(key=lambda window: window.window_id, reverse=True)
-        there.sort(key=lambda window: stock.wants(window.profile))
+        there.sort(key=lambda window: stock.wants(window.kind.profile))
         return [order for window in there[:most] for order in self._close_window(window)]
 
     def _close_window(self, window: Window) -> list[Instruction]:
@@ -379,6 +428,15 @@ class Tabs:
         if not self._in(window):
             self._windows.pop(window_id, None)
 
+    def forget_free(self) -> None:
+        """The browser is gone: what nobody holds is no more, what is held awaits its end."""
+        self._surroundings.clear()
+        for tab in list(self._tabs.values()):
+            if tab.token is not None:
+                tab.state, tab.gone = TabState.CLOSING, True
+            elif tab.state is not TabState.OPENING:
+                self._forget(tab)
+
     def lost(self) -> list[str]:
         """The browser is gone; return the commands that were opening something."""
         opening = {
@@ -404,7 +462,7 @@ class Tabs:
             windows=len(windows),
             closing=sum(window.closing for window in windows),
             used_slots=sum(self._takes_a_slot(tab) for tab in tabs),
-            prepared=Counter(w.profile for w in windows if w.prepared and not w.closing),
+            prepared=Counter(w.kind.profile for w in windows if w.prepared and not w.closing),
             preparing=any(tab.command_id is None for tab in opening),
             awaited=any(tab.command_id is not None for tab in opening),
         )
@@ -434,6 +492,11 @@ class Tabs:
         window = self._windows.get(tab.window_id)
         if window is not None and not self._in(window):
             del self._windows[tab.window_id]
+
+
+def kind_of(body: wire.OpenWindow) -> Kind:
+    """Return what a window is asked to be."""
+    return Kind(profile=body.profile, options=body.options, resets=body.resets)
 
 
 def _is_being_prepared(tab: Tab) -> bool:

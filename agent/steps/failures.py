@@ -46,6 +46,7 @@ _NAVIGATED = re.compile(r"Execution context was destroyed|Frame was detached|fra
 _CHANGING = re.compile(r"the page is navigating and changing the content")
 _VALUE = re.compile(
     r"Malformed value|Cannot type text into|cannot be filled|Element is not a|Not a checkbox"
+    r"|Node is not an HTMLInputElement|(?:Non-multiple|Non-file) input|can only accept single file"
     r"|Unknown key|Unknown paper format|Cannot uncheck radio"
 )
 _DOES_NOT_PARSE = re.compile(r"SyntaxError: .*\n\s+at eval \(<anonymous>\)\n\s+at UtilityScript")

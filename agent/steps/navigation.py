@@ -9,7 +9,7 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page, Response
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-from agent.ports import Denied
+from agent.ports import Denied, ProxyFault
 from agent.steps.failures import StepFailed, clean, message_of, page_is_gone
 from agent.steps.globs import url_matches
 from agent.steps.stage import Stage
@@ -26,6 +26,10 @@ MAX_INTERRUPTIONS = 2
 _INTERRUPTED = "is interrupted by another navigation"
 _DROPPED = re.compile(r"[\t\r\n]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_FAULTS = {
+    ProxyFault.UNREACHABLE: Reason.PROXY_UNREACHABLE,
+    ProxyFault.AUTH_REFUSED: Reason.PROXY_AUTH_REFUSED,
+}
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -168,6 +172,8 @@ def _check_own_answer(response: Response) -> None:
             raise StepFailed(
                 Reason.EGRESS_DENIED, f"{host} may not be reached from here", status=403
             )
+        case ProxyFault.UNREACHABLE | ProxyFault.AUTH_REFUSED as fault:
+            raise StepFailed(_FAULTS[ProxyFault(fault)], f"{host} is not reached by the proxy")
         case _:
             raise StepFailed(Reason.NAVIGATION_FAILED, f"nothing answers at {host}")
 
@@ -179,6 +185,8 @@ def _refusal(url: str, denied: Sequence[Denied]) -> StepFailed | None:
     host = _host_and_port(url)
     entry = next((d for d in denied if _host_and_port(d.url) == host), denied[-1])
     where = "{}:{}".format(*_host_and_port(entry.url))
+    if entry.proxy is not None:
+        return StepFailed(_FAULTS[entry.proxy], clean(f"{where}: {entry.reason}"))
     if entry.unreachable:
         return StepFailed(
             Reason.NAVIGATION_FAILED, clean(f"nothing answers at {where}: {entry.reason}")

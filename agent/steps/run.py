@@ -7,7 +7,15 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
 
 from agent.clock import monotonic
-from agent.ports import Bare, Control, Denied, Evidence, StaleAssignment, UploadRefused
+from agent.ports import (
+    Bare,
+    Control,
+    Denied,
+    Evidence,
+    Files,
+    StaleAssignment,
+    UploadRefused,
+)
 from agent.steps.capture import capture
 from agent.steps.failures import StepFailed, clean, failed
 from agent.steps.naming import label_of
@@ -15,7 +23,7 @@ from agent.steps.observed import observing
 from agent.steps.stage import Attempt, Stage
 from agent.steps.substitution import has_references, mentions, substitute_step
 from agent.steps.timing import StepClock, timed_out, timeout_of
-from agent.steps.unattended import Unattended
+from agent.steps.unattended import NoFiles, Unattended
 from agent.steps.verbs import VERBS, Verb
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.messages import StepEnded, StepStarted
@@ -41,6 +49,7 @@ async def run_plan(
     denied: Callable[[], Sequence[Denied]] = none_denied,
     bare: Bare = nullcontext,
     control: Control | None = None,
+    files: Files | None = None,
 ) -> Failure | None:
     """Run the steps of a plan in order, to the end or to the first that fails.
 
@@ -55,6 +64,7 @@ async def run_plan(
         denied: Which requests the egress proxy has refused since the attempt began.
         bare: Keeps what is not the page's own out of it, while it is read.
         control: Who has control of the tab; None is automation, always.
+        files: What pages hand out and are given; None is nothing.
 
     Returns:
         Why the attempt failed, or None.
@@ -66,6 +76,7 @@ async def run_plan(
         denied=denied,
         bare=bare,
         control=control or Unattended(),
+        files=files or NoFiles(),
     )
     async with observing(attempt):
         for index, step in enumerate(plan.steps):

@@ -9,7 +9,7 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Locator, Page
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-from agent.ports import Bare, Control, Denied, Evidence
+from agent.ports import Bare, Control, Denied, Evidence, Files
 from agent.steps.collecting import Kept
 from agent.steps.failures import StepFailed, failed, nothing_was_done
 from agent.steps.selectors import locate
@@ -30,6 +30,7 @@ class Attempt:
     denied: Callable[[], Sequence[Denied]]
     bare: Bare
     control: Control
+    files: Files
     variables: dict[str, Any] = field(default_factory=dict)
     kept: Kept = field(default_factory=Kept)
     index: int = 0

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from agent.steps.failed import StepFailed
 from farm.protocol.failures import Reason
 from farm.protocol.plan import Timeouts
-from farm.protocol.steps import StepBase
+from farm.protocol.steps import HUMAN_MS, Human, StepBase
 
 FASTER_BY_S = 0.5
 """How much earlier than ours Playwright's clock ends, at most: its message says more."""
@@ -79,6 +79,8 @@ def timeout_of(step: StepBase, timeouts: Timeouts, *, navigates: bool) -> int:
     """Return how long a step may take, in milliseconds."""
     if step.timeout is not None:
         return step.timeout
+    if isinstance(step, Human):
+        return HUMAN_MS
     return timeouts.navigation if navigates else timeouts.step
 
 

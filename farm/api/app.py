@@ -10,6 +10,7 @@ from aiohttp.typedefs import Handler
 from farm.api import (
     delivery,
     events,
+    files,
     health,
     identities,
     interventions,
@@ -39,6 +40,7 @@ API: tuple[Route, ...] = (
     *interventions.ROUTES,
     *results.ROUTES,
     *events.ROUTES,
+    *files.ROUTES,
     *pool.ROUTES,
     *delivery.ROUTES,
     *tokens.ROUTES,

@@ -39,8 +39,8 @@ async def stream_items(request: web.Request) -> web.StreamResponse:
         with_dataset=dataset is None,
     )
     if _wants_csv(request):
-        return await _streamed(request, export.csv_lines(records), CSV)
-    return await _streamed(request, export.json_lines(records), JSON_LINES)
+        return await streamed(request, export.csv_lines(records), CSV)
+    return await streamed(request, export.json_lines(records), JSON_LINES)
 
 
 async def list_artifacts(request: web.Request) -> web.Response:
@@ -61,9 +61,9 @@ async def stream_artifact(request: web.Request) -> web.StreamResponse:
     if artifact.state is not ArtifactState.READY:
         why = f": {artifact.detail}" if artifact.detail else ""
         raise ConflictError(f"{name} is {artifact.state}{why}", state=artifact.state.value)
-    return await _streamed(
+    return await streamed(
         request,
-        _bytes(deps_of(request).artifacts.read(artifact.key)),
+        bytes_of(deps_of(request).artifacts.read(artifact.key)),
         artifact.media_type,
         headers=_as_attachment(artifact),
     )
@@ -97,7 +97,7 @@ def _wants_csv(request: web.Request) -> bool:
             return asked == "csv"
 
 
-async def _streamed(
+async def streamed(
     request: web.Request,
     chunks: AsyncGenerator[bytes, None],
     content_type: str,
@@ -131,7 +131,8 @@ async def _write(response: web.StreamResponse, chunk: bytes) -> None:
         await response.write(chunk)
 
 
-async def _bytes(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+async def bytes_of(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """Pass chunks on, and close where they come from."""
     try:
         async for chunk in chunks:
             yield chunk

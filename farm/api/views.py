@@ -9,7 +9,7 @@ from farm.api.live.places import live_id
 from farm.core import eligibility
 from farm.core.control import Control
 from farm.core.job_states import AT_REST, JobState
-from farm.core.model import Client, Context, Instant, Snapshot, Window
+from farm.core.model import Client, ClientType, Context, Instant, Snapshot, Window
 from farm.jobs.ports import Dispatcher, Progress
 from farm.protocol.failures import Failure
 from farm.protocol.resources import (
@@ -260,7 +260,7 @@ def worker_view(
     client: Client, context: Context, *, assignment: AssignmentView | None
 ) -> WorkerView:
     """Convert a context."""
-    where = context.window_id
+    where, watchable = context.window_id, client.client_type is ClientType.BROWSER
     return WorkerView(
         label=context.context_id if where is None else f"{where} · {context.context_id}",
         context_id=context.context_id,
@@ -269,7 +269,7 @@ def worker_view(
         owner=context.owner.value,
         state=context.state.value,
         clean=context.clean,
-        live=None if assignment is None else live_id(client, context.context_id),
+        live=live_id(client, context.context_id) if watchable and assignment else None,
         opener=context.opener,
         assignment=assignment,
     )

@@ -7,7 +7,20 @@ from typing import Annotated
 
 import typer
 
-from farm.cli import doctor, evidence, fleet, jobs, live, output, run, tokens, up, verify
+from farm.cli import (
+    doctor,
+    evidence,
+    files,
+    fleet,
+    identities,
+    jobs,
+    live,
+    output,
+    run,
+    tokens,
+    up,
+    verify,
+)
 
 app = typer.Typer(
     name="farm",
@@ -19,12 +32,14 @@ app.command()(run.run)
 app.command()(up.up)
 app.command()(up.serve)
 app.add_typer(jobs.app, name="jobs")
+app.add_typer(files.app, name="files")
 app.command()(fleet.agents)
 app.command()(fleet.workers)
 app.command()(fleet.windows)
 app.command()(live.live)
 app.command()(evidence.command)
 app.command()(evidence.delivery)
+app.add_typer(identities.app, name="identities")
 app.add_typer(tokens.app, name="token")
 app.command()(verify.verify)
 app.command()(doctor.doctor)

@@ -70,8 +70,21 @@ class _Child:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staff:
+    """How many agents of which kind."""
+
+    browsers: int = 0
+    consoles: int = 0
+
+    def named(self) -> dict[str, str]:
+        """Return the names of all, with their kinds as `AGENT_TYPE` says them."""
+        browsers = {f"agent-{number}": "browser" for number in range(1, self.browsers + 1)}
+        return browsers | {f"console-{number}": "console" for number in range(1, self.consoles + 1)}
+
+
 class Children:
-    """Keeps agents `agent-1` … `agent-N` running for as long as `run` runs."""
+    """Keeps agents `agent-1` … and `console-1` … running for as long as `run` runs."""
 
     def __init__(self, employer: Employer, options: AgentOptions) -> None:
         self._employer = employer
@@ -84,17 +97,17 @@ class Children:
         """The processes that run now, by client_id."""
         return {name: child.process.pid for name, child in self._running.items()}
 
-    async def run(self, count: int) -> None:
-        """Keep `count` agents running until `stop`; if cancelled, kill them first.
+    async def run(self, staff: Staff) -> None:
+        """Keep so many agents running until `stop`; if cancelled, kill them first.
 
         Raises:
             ExceptionGroup: Of `AgentsUnusableError`, where the options say when to give up.
         """
         try:
             async with asyncio.TaskGroup() as group:
-                for number in range(1, count + 1):
-                    name = f"{self._options.prefix}agent-{number}"
-                    group.create_task(self._keep(name), name=f"keep {name}")
+                for plain, kind in staff.named().items():
+                    name = f"{self._options.prefix}{plain}"
+                    group.create_task(self._keep(name, kind), name=f"keep {name}")
         finally:
             self.kill()
 
@@ -117,13 +130,13 @@ class Children:
         for child in self._running.values():
             _signal(child, signal.SIGKILL)
 
-    async def _keep(self, name: str) -> None:
+    async def _keep(self, name: str, kind: str) -> None:
         token = await self._employer.mint_agent_token(name)
         loop = asyncio.get_running_loop()
         failures = 0
         while not self._stopping.is_set():
             began = loop.time()
-            code = await self._live(name, token)
+            code = await self._live(name, kind, token)
             if self._stopping.is_set():
                 return
             failures = 1 if loop.time() - began > _STABLE_S else failures + 1
@@ -134,9 +147,9 @@ class Children:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause)
 
-    async def _live(self, name: str, token: str) -> int:
+    async def _live(self, name: str, kind: str, token: str) -> int:
         """Start one agent and return its exit code when it has ended."""
-        child = _Child(await self._spawn(name, token))
+        child = _Child(await self._spawn(name, kind, token))
         self._running[name] = child
         log.info("agent.started", agent=name, pid=child.process.pid)
         if self._stopping.is_set():
@@ -152,7 +165,7 @@ class Children:
             child.ended.set()
             await self._employer.agent_ended(name)
 
-    async def _spawn(self, name: str, token: str) -> asyncio.subprocess.Process:
+    async def _spawn(self, name: str, kind: str, token: str) -> asyncio.subprocess.Process:
         """Start a process that can read its token from a pipe, and from nowhere else.
 
         It gets a process group of its own: a Ctrl-C in the terminal is ours to pass on.
@@ -168,13 +181,13 @@ class Children:
                     stdout=speaking or _STDERR,
                     stderr=speaking,
                     pass_fds=(reading,),
-                    env=self._environment(name, reading),
+                    env=self._environment(name, kind, reading),
                     start_new_session=True,
                 )
         finally:
             os.close(reading)
 
-    def _environment(self, name: str, token_fd: int) -> dict[str, str]:
+    def _environment(self, name: str, kind: str, token_fd: int) -> dict[str, str]:
         """Our own environment without what belongs to the farm, its secrets above all."""
         inherited = {
             key: value
@@ -186,12 +199,14 @@ class Children:
             "AGENT_SLOW_MO_MS": str(self._options.slow_mo_ms or "") or None,
             "AGENT_KEEP_OPEN": "1" if self._options.keep_open else None,
         }
-        if self._options.slots is not None:
+        # Flows share the cores by themselves: they mostly wait.
+        if self._options.slots is not None and kind == "browser":
             inherited.setdefault("AGENT_SLOTS", str(self._options.slots))
         return {
             **inherited,
             "FARM_URL": self._employer.url,
             "AGENT_CLIENT_ID": name,
+            "AGENT_TYPE": kind,
             "AGENT_TOKEN_FD": str(token_fd),
             "AGENT_EXIT_WITH_PARENT": "1",
             # By the time of SIGTERM the farm has drained already.

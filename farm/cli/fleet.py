@@ -15,10 +15,11 @@ async def agents(client: FarmClient, as_json: AsJson = False) -> ExitCode:
         output.write_json(output.of_models(found))
         return ExitCode.SUCCEEDED
     output.write_table(
-        ("AGENT", "STATE", "SLOTS", "WINDOWS", "TABS", "BROWSER", "METADATA", "SEEN"),
+        ("AGENT", "TYPE", "STATE", "SLOTS", "WINDOWS", "TABS/FLOWS", "RUNS", "METADATA", "SEEN"),
         (
             (
                 agent.client_id,
+                agent.client_type,
                 _state(agent.present, agent.draining),
                 f"{agent.used_slots}/{agent.capacity.max_concurrency or '-'}",
                 _windows(agent.windows, agent.prepared),

@@ -46,17 +46,33 @@ def read(file: Path) -> JobSource:
     return JobSource(text=text, content_type="application/json" if is_json else "application/yaml")
 
 
-def check(source: JobSource, params: Mapping[str, str]) -> tuple[str, ...]:
-    """Check a job file as the farm would, and return the private hosts it names literally.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What is to be known of a job before it is run."""
+
+    private_hosts: tuple[str, ...]
+    """Those its steps name literally."""
+    browser: bool
+    """It runs in a tab, or may have to."""
+    flow: bool
+    """It runs in a flow, or first in one."""
+
+
+def check(source: JobSource, params: Mapping[str, str]) -> Checked:
+    """Check a job file as the farm would.
 
     Raises:
         InvalidInputError: With every place that is wrong.
         TooLargeError: If the file is over the limit.
     """
-    from farm.jobs.files import parse, private_hosts
+    from farm.jobs.files import Place, parse, places, private_hosts
 
     job = parse(source.text, content_type=source.content_type, params=params)
-    return tuple(private_hosts(job))
+    return Checked(
+        private_hosts=tuple(private_hosts(job)),
+        browser=Place.TAB in places(job),
+        flow=Place.FLOW in places(job),
+    )
 
 
 def parse_params(given: list[str] | None) -> dict[str, str]:

@@ -13,7 +13,7 @@ import typer
 
 from farm import config
 from farm.cli import destinations, exits, folder, job_source, output, running
-from farm.cli.children import AgentOptions, Children
+from farm.cli.children import AgentOptions, Children, Staff
 from farm.cli.exits import ExitCode
 from farm.cli.folder import ResultFolder
 from farm.cli.follow import conclude, display, follow
@@ -28,6 +28,7 @@ _CANCEL_S = 4.0
 _GRACE_S = 3.0
 # An agent that can't start its browser ends at once, and would only say so again and again.
 _AGENT_STARTS = 2
+_NOT_YET = frozenset({"no_agent", "other_client_type"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,10 @@ class Order:
     """None writes the records to stdout."""
     as_json: bool
     agent: AgentOptions
+    browser: bool
+    """It runs in a tab, or may have to."""
+    flow: bool
+    """It runs in a flow, or first in one."""
 
 
 def run(
@@ -92,18 +97,20 @@ def _order(
     """Check everything that can be wrong before anything is started."""
     source = job_source.read(file)
     given = job_source.parse_params(params)
-    private = job_source.check(source, given)
+    checked = job_source.check(source, given)
     if to is not None:
         folder.check(to, force=force)
     return Order(
         source=source,
         params=given,
-        allow=(*private, *destinations.checked(allow or ())),
+        allow=(*checked.private_hosts, *destinations.checked(allow or ())),
         folder=to,
         as_json=as_json,
         agent=AgentOptions(
             headed=headed, slow_mo_ms=slow_mo, keep_open=keep_open, give_up_after=_AGENT_STARTS
         ),
+        browser=checked.browser,
+        flow=checked.flow,
     )
 
 
@@ -118,17 +125,31 @@ async def _run(order: Order) -> ExitCode:
         settings = settings.model_copy(update=alone)
         options = replace(order.agent, log_dir=Path(data) / "agents")
         async with coordinator(settings) as farm:
-            children = Children(farm, options)
+            children, browser = Children(farm, options), asyncio.Event()
             with interrupts(children.kill) as asked:
                 async with asyncio.TaskGroup() as group:
-                    group.create_task(children.run(1), name="agents")
+                    agents = group.create_task(_keep(children, order, browser), name="agents")
                     async with FarmClient(farm.url, farm.admin_token) as client:
-                        code = await _work(client, order, asked)
+                        code = await _work(client, order, asked, browser)
                     await children.stop(_GRACE_S)
+                    agents.cancel()
     return code
 
 
-async def _work(client: FarmClient, order: Order, asked: Interrupts) -> ExitCode:
+async def _keep(children: Children, order: Order, browser: asyncio.Event) -> None:
+    """Keep the agents the job needs; after a flow, a browser only once it is wanted."""
+    if not order.flow:
+        await children.run(Staff(browsers=1))
+        return
+    async with asyncio.TaskGroup() as group:
+        group.create_task(children.run(Staff(consoles=1)), name="flows")
+        await browser.wait()
+        group.create_task(children.run(Staff(browsers=1)), name="browser")
+
+
+async def _work(
+    client: FarmClient, order: Order, asked: Interrupts, browser: asyncio.Event
+) -> ExitCode:
     """Submit the job, follow it, and hand over what it produced, however it ends."""
     source = order.source
     accepted = await client.submit(
@@ -138,7 +159,7 @@ async def _work(client: FarmClient, order: Order, asked: Interrupts) -> ExitCode
     if order.folder is not None:
         folder.prepare(order.folder)
         kept = ResultFolder(order.folder, client)
-    job = await _until_rest(client, accepted.id, kept, asked)
+    job = await _until_rest(client, accepted.id, kept, asked, browser)
     conclude(job)
     await _hand_over(client, order, job, kept)
     interrupted = asked.first.is_set()
@@ -148,14 +169,20 @@ async def _work(client: FarmClient, order: Order, asked: Interrupts) -> ExitCode
 
 
 async def _until_rest(
-    client: FarmClient, job_id: str, kept: ResultFolder | None, asked: Interrupts
+    client: FarmClient,
+    job_id: str,
+    kept: ResultFolder | None,
+    asked: Interrupts,
+    browser: asyncio.Event,
 ) -> JobDetail:
     """Follow the job to its end; the first signal cancels it and shortens the wait."""
     with display() as shown:
 
         async def seen(job: JobDetail) -> None:
             # That there is no agent yet is our own doing, and nothing to advise anybody about.
-            early = job.waiting is not None and job.waiting.reason == "no_agent"
+            early = job.waiting is not None and job.waiting.reason in _NOT_YET
+            if job.waiting is not None and job.waiting.reason == "other_client_type":
+                browser.set()
             shown(job.model_copy(update={"waiting": None}) if early else job)
             if kept is not None:
                 await kept.update(job)

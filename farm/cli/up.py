@@ -10,7 +10,7 @@ import typer
 
 from farm import config
 from farm.cli import destinations, output, running
-from farm.cli.children import AgentOptions, Children
+from farm.cli.children import AgentOptions, Children, Staff
 from farm.cli.connect import DataDir
 from farm.cli.exits import ExitCode
 from farm.cli.interrupts import Interrupts, interrupts
@@ -39,7 +39,12 @@ Allow = Annotated[
 
 def up(
     *,
-    agents: Annotated[int, typer.Option("--agents", min=1, max=64, help="How many agents.")] = 1,
+    agents: Annotated[
+        int, typer.Option("--agents", min=0, max=64, help="How many agents with a browser.")
+    ] = 1,
+    console: Annotated[
+        int, typer.Option("--console", min=0, max=64, help="How many agents of flows, without one.")
+    ] = 0,
     headed: Annotated[bool, typer.Option("--headed", help="Show the browsers.")] = False,
     host: Host = None,
     port: Port = None,
@@ -48,17 +53,20 @@ def up(
 ) -> None:
     """Start a coordinator and agents on this machine, until Ctrl-C."""
     settings = _settings(host, port, data_dir, allow)
+    staff = Staff(browsers=agents, consoles=console)
+    if not staff.named():
+        raise typer.BadParameter("no agents at all: farm serve starts a coordinator alone")
     if headed:
         say_who_sees_it()
-    options = AgentOptions(headed=headed, slots=fair_share(agents))
-    running.run(serve_until_told(settings, agents, options))
+    options = AgentOptions(headed=headed, slots=fair_share(max(1, agents)))
+    running.run(serve_until_told(settings, staff, options))
 
 
 def serve(
     *, host: Host = None, port: Port = None, data_dir: DataDir = Path(".farm"), allow: Allow = None
 ) -> None:
     """Start a coordinator alone, until Ctrl-C; agents dial in with tokens of their own."""
-    running.run(serve_until_told(_settings(host, port, data_dir, allow), 0, AgentOptions()))
+    running.run(serve_until_told(_settings(host, port, data_dir, allow), Staff(), AgentOptions()))
 
 
 def fair_share(agents: int) -> int:
@@ -84,9 +92,9 @@ def _settings(
 
 
 async def serve_until_told(
-    settings: config.Settings, agents: int, options: AgentOptions
+    settings: config.Settings, staff: Staff, options: AgentOptions
 ) -> ExitCode:
-    """Run a coordinator and so many agents until the first signal, then end them in order."""
+    """Run a coordinator and these agents until the first signal, then end them in order."""
     from farm.main import coordinator  # takes long to import, and only this command needs it
 
     async with coordinator(settings) as farm:
@@ -96,7 +104,7 @@ async def serve_until_told(
         children = Children(farm, options)
         with interrupts(children.kill) as asked:
             async with asyncio.TaskGroup() as group:
-                group.create_task(children.run(agents), name="agents")
+                group.create_task(children.run(staff), name="agents")
                 await _end_in_order(farm, children, asked)
     return ExitCode.SUCCEEDED
 

@@ -113,7 +113,7 @@ _REMEDY: Mapping[Reason | None, str] = {
     Reason.AT_CAPACITY: "All slots are busy: wait, or add agents.",
     Reason.NO_WINDOW_FREE: "All windows are in use: wait, or raise AGENT_MAX_WINDOWS.",
     Reason.NO_TAB_FREE: "The identity's window is full: wait, or raise AGENT_MAX_TABS_PER_WINDOW.",
-    Reason.NO_FLOW_FREE: "The agent has as many flows as it may: wait, or raise its limit.",
+    Reason.NO_FLOW_FREE: "The agent has as many flows as it may: wait, or raise AGENT_MAX_FLOWS.",
     Reason.WINDOW_SHARED: "Others have a tab in the window: wait until they have left.",
     Reason.WINDOW_DEDICATED: "The window is held by one task alone: wait for it.",
     Reason.IDENTITY_ELSEWHERE: "Another agent holds this identity's window: wait for it.",
@@ -138,7 +138,10 @@ _REMEDY: Mapping[Reason | None, str] = {
     Reason.REQUIREMENTS_NOT_MET: (
         "No agent has the required metadata: set AGENT_METADATA on one; for video, give it ffmpeg."
     ),
-    Reason.OTHER_CLIENT_TYPE: "No agent is of the type asked for.",
+    Reason.OTHER_CLIENT_TYPE: (
+        "No agent is of the type asked for: tabs come with `farm-agent`, flows with"
+        " `farm-agent --type console`."
+    ),
     Reason.OTHER_NAMESPACE: "No agent serves this namespace.",
 }
 

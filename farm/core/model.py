@@ -241,6 +241,8 @@ class Request:
     """Work in the window of this identity; None is a window of its own."""
     profile: str = ""
     """Names the options the window must have been opened with."""
+    resets: bool = False
+    """A window opened for this may be cleaned and lent again, to who asks for this profile."""
     auto_provision: bool = False
     through: str | None = None
     """Only agents whose link this coordinator holds; None is any."""

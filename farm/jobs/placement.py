@@ -27,12 +27,16 @@ def request_for(
             auto_provision=True,
         )
     name = identity(spec)
+    # A window that is cleaned in place serves one namespace, so it is in the profile's name (P16).
+    resets = spec.browser.context == "reset"
+    profile = profile_of(browser_options(spec) if options is None else options)
     return Request(
         namespace=namespace,
         task_id=TaskId(job_id),
         client_type=ClientType(spec.requires.client_type or ClientType.BROWSER),
         requirements=requirements(spec),
         identity=None if name is None else identity_in(namespace, name),
-        profile=profile_of(browser_options(spec) if options is None else options),
+        profile=f"{profile}/{namespace}" if resets else profile,
+        resets=resets,
         auto_provision=True,
     )

@@ -17,9 +17,9 @@ from farm.api.agent_link import AgentLinks, LinkRules
 from farm.api.agents import agent_route
 from farm.api.app import build_app
 from farm.api.auth import TokenBook
+from farm.api.channels import AgentChannels
 from farm.api.deps import Deps
 from farm.api.live.acts import JobActs
-from farm.api.live.channels import AgentChannels
 from farm.api.live.places import Places
 from farm.api.live.routes import live_routes
 from farm.api.readiness import Readiness
@@ -248,15 +248,17 @@ async def _running(
         ),
         lambda: tokens.lend(scope="agent", namespace=VERIFY, name="farm verify"),
     )
+    places, metrics = Places(registry, ledger, clock), CollectorRegistry()
     live_view = live_of(
         settings.live,
         channels=channels,
-        places=Places(registry, ledger, clock),
-        acts=JobActs(jobs, app_node.tell_here),
+        places=places,
+        acts=JobActs(jobs, places),
         feed=feed,
         clock=clock,
         key=_live_key(settings.data_dir),
         coordinator=name,
+        metrics=metrics,
     )
     app = build_app(
         deps=Deps(
@@ -265,6 +267,7 @@ async def _running(
                 settings.data_dir / "artifacts",
                 max_bytes=settings.artifacts.max_bytes,
                 min_free_bytes=settings.artifacts.min_free_bytes,
+                min_free_inodes=settings.artifacts.min_free_inodes,
             ),
             registry=registry,
             app_node=app_node,
@@ -277,7 +280,7 @@ async def _running(
             misses=manager.misses,
             readiness=readiness,
             clock=clock,
-            metrics=CollectorRegistry(),
+            metrics=metrics,
             max_artifact_bytes=settings.artifacts.max_bytes,
             recordings_max_bytes=settings.artifacts.recordings_max_bytes,
         ),

@@ -1,6 +1,8 @@
 """Puts together what shows tabs to people."""
 
-from farm.api.live.channels import AgentChannels
+from prometheus_client import CollectorRegistry, Gauge
+
+from farm.api.channels import AgentChannels
 from farm.api.live.hub import Hub, HubRules
 from farm.api.live.links import LiveLinks
 from farm.api.live.places import Places
@@ -22,17 +24,21 @@ def live_of(
     clock: Clock,
     key: bytes,
     coordinator: str | None,
+    metrics: CollectorRegistry,
 ) -> Live:
-    """Return it, as the settings want it."""
+    """Return it, as the settings want it; how many watch is among the metrics."""
     rules = HubRules(
         max_viewers=settings.max_viewers,
         max_viewers_per_tab=settings.max_viewers_per_tab,
         grace_s=settings.grace_s,
     )
+    hub = Hub(channels, rules)
+    viewers = Gauge("farm_live_viewers", "Viewers of tabs, here.", registry=metrics)
+    viewers.set_function(hub.count)
     return Live(
         links=LiveLinks(key, clock),
         places=places,
-        sessions=Sessions(hub=Hub(channels, rules), places=places, acts=acts, clock=clock),
+        sessions=Sessions(hub=hub, places=places, acts=acts, clock=clock),
         wall=Wall(places, feed, clock),
         channels=channels,
         default_link_s=settings.link_s,

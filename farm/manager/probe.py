@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from farm.clock import Clock
 from farm.core.eligibility import is_present
-from farm.core.model import Client, Namespace, is_link_of
+from farm.core.model import Client, ClientType, Namespace, is_link_of
 from farm.errors import ClientAbsentError
 from farm.manager.delivery import AppNode, command
 from farm.protocol import messages as wire
@@ -54,7 +54,10 @@ class AgentProbe:
             return "no agent is connected"
         if all(_is_busy(client) for client in present):
             return None
-        return await self._ask(min(present, key=lambda client: client.used_slots()))
+        # A browser that shows a page says more than a flow that reads one.
+        return await self._ask(
+            min(present, key=lambda c: (c.client_type is not ClientType.BROWSER, c.used_slots()))
+        )
 
     def _is_ours(self, client: Client) -> bool:
         link = client.link

@@ -169,6 +169,7 @@ def _order(creation: Creation) -> wire.OpenWindow | wire.OpenTab | wire.CreateFl
                 identity=creation.request.identity,
                 profile=creation.request.profile,
                 options=creation.options,
+                resets=creation.request.resets,
             )
         case Need.TAB:
             return wire.OpenTab(window_id=creation.site.window)

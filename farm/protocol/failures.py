@@ -14,8 +14,10 @@ class Reason(StrEnum):
     ARTIFACT_STORE_FULL = "artifact_store_full"
     ARTIFACT_TOO_LARGE = "artifact_too_large"
     CANCELLED = "cancelled"
+    DOWNLOAD_FAILED = "download_failed"
     DRAINED = "drained"
     EGRESS_DENIED = "egress_denied"
+    HUMAN_TIMEOUT = "human_timeout"
     HTTP_STATUS = "http_status"
     IDENTITY_NOT_SAVED = "identity_not_saved"
     IDENTITY_TOO_LARGE = "identity_too_large"
@@ -48,6 +50,7 @@ PERMANENT = frozenset(
         Reason.CANCELLED,
         Reason.EGRESS_DENIED,
         Reason.IDENTITY_TOO_LARGE,
+        Reason.HUMAN_TIMEOUT,
         Reason.JOB_TIMEOUT,
         Reason.NEEDS_BROWSER,
         Reason.PAUSED_TOO_LONG,

@@ -82,6 +82,7 @@ def needs_browser(step: steps.Step) -> Iterator[tuple[Path, str]]:
             pass
         case (
             steps.Back()
+            | steps.Human()
             | steps.Click()
             | steps.Fill()
             | steps.Type()
@@ -93,6 +94,8 @@ def needs_browser(step: steps.Step) -> Iterator[tuple[Path, str]]:
             | steps.Drag()
             | steps.Scroll()
             | steps.Screenshot()
+            | steps.Download()
+            | steps.Upload()
             | steps.Pdf()
             | steps.Eval()
         ):

@@ -86,7 +86,7 @@ class Proxy(Strict):
 class Credentials(BaseModel):
     """What a proxy is told, in the clear: for its sealing, and for the agent that uses it."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
     username: str = Field(repr=False)
     password: str = Field(repr=False)
@@ -117,7 +117,7 @@ class IdentityUse(Strict):
 class Cookie(BaseModel):
     """One cookie, as Playwright writes it."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", hide_input_in_errors=True)
 
     name: str
     value: str = Field(repr=False)
@@ -128,7 +128,7 @@ class Cookie(BaseModel):
 class Entry(BaseModel):
     """One entry of a local storage."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", hide_input_in_errors=True)
 
     name: str
     value: str = Field(repr=False)
@@ -137,7 +137,7 @@ class Entry(BaseModel):
 class Origin(BaseModel):
     """What one origin has stored, as Playwright writes it."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", hide_input_in_errors=True)
 
     origin: str = Field(pattern=r"^https?://[^/\s]+$")
     localStorage: tuple[Entry, ...] = ()  # noqa: N815 - Playwright's word
@@ -147,7 +147,7 @@ class Origin(BaseModel):
 class StorageState(BaseModel):
     """Cookies, local storage and databases, in the form of Playwright's `storage_state`."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", hide_input_in_errors=True)
 
     cookies: tuple[Cookie, ...] = ()
     origins: tuple[Origin, ...] = ()
@@ -162,7 +162,7 @@ class IdentityPut(Strict):
 
 
 class _Told(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
 
 class ProxyView(_Told):

@@ -11,10 +11,22 @@ from farm.protocol.extraction import Strict
 from farm.protocol.recordings import Recording
 from farm.protocol.steps import Effect, Step
 
+POPUPS = 5
+"""How many pages an attempt may have open beside its own, unless its job says."""
+
 
 class Viewport(Strict):
     """The page's size in CSS pixels."""
 
+    width: int = Field(ge=100, le=10_000)
+    height: int = Field(ge=100, le=10_000)
+
+
+class WindowBounds(Strict):
+    """Where a window is to be on its screen, in pixels."""
+
+    left: int = Field(default=0, ge=-10_000, le=10_000)
+    top: int = Field(default=0, ge=-10_000, le=10_000)
     width: int = Field(ge=100, le=10_000)
     height: int = Field(ge=100, le=10_000)
 
@@ -66,6 +78,8 @@ class BrowserOptions(Strict):
     viewport: Viewport | None = None
     device_scale_factor: float | None = Field(default=None, ge=0.5, le=4, allow_inf_nan=False)
     """Device pixels to a CSS pixel; goes with a viewport."""
+    bounds: WindowBounds | None = None
+    """Where the window is; a viewport keeps its own size whatever that of the window."""
     locale: str | None = Field(default=None, pattern=r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*$")
     timezone: str | None = None
     """A name of the IANA database."""
@@ -163,3 +177,5 @@ class Plan(BaseModel):
     borrows: Borrows | None = None
     record: Recording | None = None
     """What to record of it; None is nothing."""
+    popups: int = Field(default=POPUPS, ge=0)
+    """So many pages it may have open beside its own; what is opened beyond is closed."""

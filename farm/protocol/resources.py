@@ -262,6 +262,17 @@ class ArtifactStored(Resource):
     """As kept; differs from the one asked for where that was unsafe or taken."""
 
 
+class FileStored(Resource):
+    """A file that jobs may give to pages."""
+
+    reference: str
+    """What the step `upload` names it by: `file_…/name`."""
+    name: str
+    """As kept; differs from the one asked for where that was unsafe."""
+    size: int
+    sha256: str
+
+
 class CapacityView(Resource):
     """What an agent may hold."""
 

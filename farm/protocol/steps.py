@@ -228,6 +228,19 @@ class Wait(StepBase):
     ms: DurationMs
 
 
+HUMAN_MS = 1_800_000
+"""How long a person is waited for, where the step does not say."""
+
+
+class Human(StepBase):
+    """Ask for a person, let them work in the page, and go on when they hand the tab back."""
+
+    shorthand = "message"
+    type: Literal["human"] = "human"
+    message: str = Field(min_length=1, max_length=500)
+    """What the person is to do."""
+
+
 class Extract(StepBase, ExtractSpec):
     """Take records from the page; see `ExtractSpec`. `name` is the data set."""
 
@@ -275,6 +288,52 @@ class Eval(StepBase):
     script: str = Field(min_length=1)
     args: Any = None
     var: str | None = Field(default=None, pattern=r"^[A-Za-z_]\w{0,63}$")
+
+
+class Download(StepBase):
+    """Keep a file that the page hands out, as an artifact.
+
+    A click or a URL brings it; with neither, one that begins by itself is waited for.
+    """
+
+    shorthand = "selector"
+    acts = True
+    type: Literal["download"] = "download"
+    selector: str | None = Field(default=None, min_length=1)
+    """What to click."""
+    first: bool = False
+    nth: int | None = Field(default=None, ge=0)
+    url: str | None = Field(default=None, min_length=1)
+    """What to open instead."""
+    name: ArtifactName | None = None
+    """Else the one the page suggests, made safe."""
+    max_bytes: int = Field(default=100 * 1024 * 1024, ge=1, le=1 << 40)
+    """A larger file is broken off."""
+
+    @model_validator(mode="after")
+    def _one_cause(self) -> Download:
+        if self.selector is not None and self.url is not None:
+            raise ValueError("say selector or url, not both")
+        return self
+
+
+FileReference = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,64}/[^/\\\x00-\x1f]{1,120}$")]
+"""`file_…/name` for a file handed to the farm, `job_…/name` for the artifact of a job."""
+
+
+class Upload(Targeted):
+    """Put files from the farm's store into a field of the page."""
+
+    acts = True
+    type: Literal["upload"] = "upload"
+    files: tuple[FileReference, ...] = Field(min_length=1, max_length=100)
+    max_bytes: int = Field(default=1 << 30, ge=1, le=1 << 40)
+    """A larger file is not fetched."""
+
+    @field_validator("files", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
 
 
 class Assert(StepBase):
@@ -380,11 +439,14 @@ Step = Annotated[
     | WaitFor
     | WaitForUrl
     | Wait
+    | Human
     | Extract
     | Screenshot
     | Pdf
     | Html
     | Eval
+    | Download
+    | Upload
     | Http
     | Activity
     | Assert
@@ -409,11 +471,14 @@ VERBS: dict[str, type[StepBase]] = {
     "wait_for": WaitFor,
     "wait_for_url": WaitForUrl,
     "wait": Wait,
+    "human": Human,
     "extract": Extract,
     "screenshot": Screenshot,
     "pdf": Pdf,
     "html": Html,
     "eval": Eval,
+    "download": Download,
+    "upload": Upload,
     "http": Http,
     "activity": Activity,
     "assert": Assert,
@@ -429,6 +494,8 @@ def acts(step: StepBase) -> bool:
             return submit
         case Type(text=text):
             return "\n" in text
+        case Download(selector=selector):
+            return selector is not None
         case Http(method=method):
             return method not in SAFE_METHODS
         case _:

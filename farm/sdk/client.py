@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 from urllib.parse import quote
 
 from farm.protocol.evidence import DeliveryView, EvidenceView
+from farm.protocol.identities import IdentityList, IdentityView
 from farm.protocol.resources import (
     SUBMISSION,
     AgentList,
@@ -15,6 +16,7 @@ from farm.protocol.resources import (
     ArtifactList,
     ArtifactView,
     EventView,
+    FileStored,
     InterventionView,
     JobAccepted,
     JobDetail,
@@ -188,6 +190,10 @@ class FarmClient:
             async for chunk in chunks(response):
                 yield chunk
 
+    async def put_file(self, name: str, content: bytes | AsyncIterator[bytes]) -> FileStored:
+        """Hand in a file that the step `upload` may name by the reference returned."""
+        return await self._farm.call(FileStored, "POST", _path("files", name), data=content)
+
     async def cancel(self, id: str, *, by: str | None = None) -> JobView:
         """Ask for a job to be stopped; one that runs is `cancelling` until it has."""
         said = {} if by is None else {"by": by}
@@ -265,6 +271,27 @@ class FarmClient:
     async def delivery(self) -> DeliveryView:
         """Return how the delivery of commands fares, by agent."""
         return await self._farm.call(DeliveryView, "GET", "/v1/delivery")
+
+    async def identities(self) -> tuple[IdentityView, ...]:
+        """Return the saved identities, by name, without what is secret of them."""
+        return (await self._farm.call(IdentityList, "GET", "/v1/identities")).items
+
+    async def identity(self, name: str) -> IdentityView:
+        """Return one saved identity, without what is secret of it."""
+        return await self._farm.call(IdentityView, "GET", _path("identities", name))
+
+    async def put_identity(self, name: str, content: Mapping[str, Any]) -> IdentityView:
+        """Save an identity, or change it: `options`, `proxy`, `state` (as Playwright writes it).
+
+        A key that is left out stays as it is; None takes it away.
+        """
+        data = json.dumps(content).encode()
+        return await self._farm.call(IdentityView, "PUT", _path("identities", name), data=data)
+
+    async def delete_identity(self, name: str) -> None:
+        """Forget a saved identity with all it remembers."""
+        async with self._farm.open("DELETE", _path("identities", name)):
+            pass
 
     async def create_token(self, scope: Scope, name: str = "") -> TokenCreated:
         """Make a token; this answer is the only one that has its secret."""

@@ -38,15 +38,18 @@ class DirectoryArtifacts:
         root: The directory; made if missing, for this user only.
         max_bytes: How large one file may be.
         min_free_bytes: With less room than this on the disk no file is begun.
+        min_free_inodes: With fewer free inodes neither, where the file system has a number of them.
 
     Raises:
         StoreUnavailableError: If the directory can't be made or read.
     """
 
-    def __init__(self, root: Path, *, max_bytes: int, min_free_bytes: int = 0) -> None:
+    def __init__(
+        self, root: Path, *, max_bytes: int, min_free_bytes: int = 0, min_free_inodes: int = 0
+    ) -> None:
         self._root = root
         self._max_bytes = max_bytes
-        self._min_free_bytes = min_free_bytes
+        self._least = min_free_bytes, min_free_inodes
         with _translated("the artifact directory can't be used"):
             (root / _INCOMING).mkdir(mode=0o700, parents=True, exist_ok=True)
             for left_over in (root / _INCOMING).iterdir():
@@ -61,7 +64,7 @@ class DirectoryArtifacts:
         """
         name = uuid4().hex
         partial = _Partial(
-            self._root / _INCOMING / name, self._root / _folder(job_id) / name, self._min_free_bytes
+            self._root / _INCOMING / name, self._root / _folder(job_id) / name, self._least
         )
         file = DirectoryFile(partial, f"{_folder(job_id)}/{name}", self._max_bytes)
         try:
@@ -120,10 +123,10 @@ class _Partial:
     the middle, or before it has begun: the lock lets it finish, or finds the file discarded.
     """
 
-    def __init__(self, path: Path, target: Path, min_free_bytes: int) -> None:
+    def __init__(self, path: Path, target: Path, least: tuple[int, int]) -> None:
         self._path = path
         self._target = target
-        self._min_free_bytes = min_free_bytes
+        self._least = least
         self._lock = threading.Lock()
         self._sha256 = hashlib.sha256()
         self._fd: int | None = None
@@ -133,7 +136,7 @@ class _Partial:
         with self._lock, _translated("the artifact can't be begun"):
             if self._ended:
                 return
-            _require_room(self._path.parent, self._min_free_bytes)
+            _require_room(self._path.parent, *self._least)
             self._fd = os.open(
                 self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
             )
@@ -185,14 +188,20 @@ def _folder(job_id: str) -> str:
     return hashlib.sha256(job_id.encode(errors="surrogatepass")).hexdigest()
 
 
-def _require_room(folder: Path, min_free_bytes: int) -> None:
-    if min_free_bytes <= 0:
+def _require_room(folder: Path, min_free_bytes: int, min_free_inodes: int) -> None:
+    if min_free_bytes <= 0 and min_free_inodes <= 0:
         return
     disk = os.statvfs(folder)
     free = disk.f_bavail * disk.f_frsize
     if free < min_free_bytes:
         raise ArtifactStoreFullError(
             f"only {free} bytes are free where artifacts are kept", free=free, least=min_free_bytes
+        )
+    if disk.f_files and disk.f_favail < min_free_inodes:
+        raise ArtifactStoreFullError(
+            f"only {disk.f_favail} inodes are free where artifacts are kept",
+            free=disk.f_favail,
+            least=min_free_inodes,
         )
 
 

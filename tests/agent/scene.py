@@ -2,12 +2,13 @@
 
 from contextlib import AbstractAsyncContextManager
 
-from agent.machine import Event, Instruction, Machine, Profile
+from agent.machine import Event, Instruction, Limits, Machine, Profile
 from agent.machine import events as ev
 from agent.ports import Channel, ChannelClosed
 from farm.protocol import messages as wire
 from farm.protocol.plan import Plan
 
+FOR_EVER = Limits()
 HELLO = wire.Hello(
     client_id="a",
     instance="i",
@@ -51,6 +52,7 @@ class Scene:
         identity_idle_s: float = 300.0,
         look_s: float | None = None,
         prepared: int = 0,
+        limits: Limits = FOR_EVER,
         capacity: wire.Capacity = CAPACITY,
         hello: wire.Hello = HELLO,
     ) -> None:
@@ -62,6 +64,7 @@ class Scene:
                 identity_idle_s=identity_idle_s,
                 look_s=look_s,
                 prepared_windows=prepared,
+                limits=limits,
             ),
             new_epoch=self._epoch,
         )

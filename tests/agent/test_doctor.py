@@ -33,6 +33,17 @@ async def test_a_machine_without_a_browser_says_what_would_help(tmp_path: Path) 
     assert any("xvfb" in note for note in found.notes)
 
 
+async def test_what_flows_have_is_told_with_and_without_a_browser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent / "console" / "package"))
+    found = await examine(env={"PATH": str(tmp_path), "HOME": str(tmp_path)})
+    assert found.flows.startswith("turbohtml ")
+    assert "count_links" in found.activities
+    assert "count_links" in json.loads(json.dumps(found.as_dict()))["activities"]
+    assert any(line.startswith("flows ") for line in found.lines())
+
+
 async def test_a_setting_that_names_no_executable_is_a_problem(tmp_path: Path) -> None:
     found = await examine(
         env={"PATH": str(tmp_path), "HOME": str(tmp_path), "AGENT_BROWSER": "/no"}

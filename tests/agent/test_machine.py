@@ -710,3 +710,64 @@ def test_an_intervention_that_comes_after_the_end_is_stale(scene: Scene) -> None
     (said,) = scene.said()
     assert isinstance(said, wire.Intervened)
     assert said.outcome == "stale_target"
+
+
+def test_without_room_on_the_disk_nothing_new_is_taken_until_there_is_again() -> None:
+    scene = Scene()
+    scene.welcomed()
+    scene.said()
+    scene.on(ev.DiskChanged("9 bytes are free"))
+    (report,) = scene.reports()
+    assert (report.draining, report.draining_because) == (True, "low_disk")
+    assert scene.hear(wire.Command(command_id="open", body=wire.OpenWindow())) == []
+    (ack,) = (message for message in scene.said() if isinstance(message, wire.Ack))
+    assert (ack.refused, ack.detail) == ("draining", "low_disk: 9 bytes are free")
+    scene.on(ev.DiskChanged(None))
+    (report,) = scene.reports()
+    assert (report.draining, report.draining_because) == (False, "")
+    scene.opens()
+
+
+def test_what_runs_goes_on_when_there_is_no_room_for_anything_new() -> None:
+    scene = Scene()
+    scene.running()
+    assert scene.on(ev.DiskChanged("9 bytes are free")) == []
+    scene.ends()
+    assert any(isinstance(message, wire.Result) for message in scene.said())
+
+
+# Data channels
+
+
+def asks(scene: Scene, tab: str, epoch_number: int = 1, kind: str = "live") -> list[Instruction]:
+    return scene.hear(
+        wire.OpenChannel(
+            channel_id="ch_0123456789abcdef",
+            kind=kind,
+            context_id=tab,
+            epoch_number=epoch_number,
+        )
+    )
+
+
+def test_a_channel_is_dialled_for_a_tab_that_is_there(scene: Scene) -> None:
+    tab = scene.running("shop")
+    (order,) = asks(scene, tab)
+    assert isinstance(order, ev.OpenChannel)
+    assert order.asked.context_id == tab
+
+
+def test_a_channel_for_what_is_not_there_is_refused_and_why(scene: Scene) -> None:
+    def refusals(*args: object) -> list[str]:
+        scene.said()
+        assert asks(scene, *args) == []  # type: ignore[arg-type]
+        return [m.reason for m in scene.said() if isinstance(m, wire.ChannelRefused)]
+
+    tab = scene.running("shop")
+    assert refusals("T99") == ["unknown_context"]
+    assert refusals(tab, 2) == ["stale_epoch"]
+    assert refusals(tab, 1, "telepathy") == ["not_understood"]
+    scene.ends(page_gone=True)
+    assert refusals(tab) == ["unknown_context"]
+    scene.on(ev.BrowserLost("gone"))
+    assert refusals(tab) == ["unavailable"]

@@ -115,6 +115,10 @@ class AnAgent(RuleBasedStateMachine):
     def something_was_prepared(self, tab: str, well: bool) -> None:
         self.take(ev.Prepared(tab) if well else ev.PrepareFailed(tab, "no"))
 
+    @rule(tab=tabs, clean=st.booleans())
+    def a_tab_was_made_clean(self, tab: str, clean: bool) -> None:
+        self.take(ev.Reset(tab, clean))
+
     # Runs
 
     @rule(run=runs, urgent=st.booleans())
@@ -155,9 +159,9 @@ class AnAgent(RuleBasedStateMachine):
             )
         )
 
-    @rule(command_id=opens, identity=st.sampled_from([None, "shop"]))
-    def is_told_to_open_a_window(self, command_id: str, identity: str | None) -> None:
-        body = wire.OpenWindow(identity=identity)
+    @rule(command_id=opens, identity=st.sampled_from([None, "shop"]), resets=st.booleans())
+    def is_told_to_open_a_window(self, command_id: str, identity: str | None, resets: bool) -> None:
+        body = wire.OpenWindow(identity=identity, resets=resets)
         self.take(ev.Heard(wire.Command(command_id=command_id, body=body)))
 
     @rule(command_id=opens, window=windows)

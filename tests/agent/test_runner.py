@@ -15,7 +15,9 @@ from agent.ports import (
     BrowserInfo,
     BrowserUnavailable,
     Channel,
+    ChannelClosed,
     Evidence,
+    Lender,
     LinkRefused,
     StaleAssignment,
 )
@@ -23,6 +25,7 @@ from agent.runner import Runner
 from farm.protocol import messages as wire
 from farm.protocol.plan import BrowserOptions, Plan
 from farm.protocol.recordings import RecordingKind
+from tests.agent.lending import NoLoans
 from tests.agent.scene import HELLO, NoChannels, begun, note, plan, token
 
 Tell = Callable[[ev.LinkUp | ev.LinkDown | ev.Heard], None]
@@ -50,7 +53,9 @@ class StandInBrowser:
         self.tell = tell
         return BrowserInfo(product="Chrome/1", executable="chrome", pid=1)
 
-    async def open_window(self, window_id: str, context_id: str, options: BrowserOptions) -> None:
+    async def open_window(
+        self, window_id: str, context_id: str, options: BrowserOptions, *, resets: bool = False
+    ) -> None:
         if self.unavailable:
             raise BrowserUnavailable("no window")
         self.open.add(context_id)
@@ -63,7 +68,9 @@ class StandInBrowser:
     async def open_tab(self, window_id: str, context_id: str) -> None:
         self.open.add(context_id)
 
-    async def run(self, context_id: str, plan: Plan, evidence: Evidence) -> ev.Outcome:
+    async def run(
+        self, context_id: str, plan: Plan, evidence: Evidence, lender: Lender
+    ) -> ev.Outcome:
         self.ran.append(context_id)
         self.started.set()
         try:
@@ -76,6 +83,12 @@ class StandInBrowser:
 
     async def look(self) -> tuple[ev.SeenWindow, ...]:
         return self.seen
+
+    async def weigh(self) -> tuple[float, float]:
+        return 0.0, 0.0
+
+    async def reset(self, context_id: str) -> bool:
+        return context_id in self.open
 
     async def close_tab(self, context_id: str) -> None:
         self.open.discard(context_id)
@@ -144,6 +157,12 @@ class StandInUploads:
         self.files.append(f"{attempt_id}/{token.counter}/{name}")
         return name
 
+    async def fetch(
+        self, attempt_id: str, token: wire.Token, reference: str, into: Path, max_bytes: int
+    ) -> Path:
+        self.files.append(f"{attempt_id}/{token.counter}/{reference}")
+        return into / reference.partition("/")[2]
+
 
 class Shell:
     def __init__(self) -> None:
@@ -154,6 +173,7 @@ class Shell:
             browser=self.browser,
             link=self.link,
             uploads=self.uploads,
+            loans=NoLoans(),
             channels=NoChannels(),
             monotonic=lambda: self.now,
             wall_clock=lambda: 5.0,
@@ -394,3 +414,47 @@ async def test_a_cancelled_shell_leaves_no_browser_and_no_run(shell: Shell) -> N
         await shell.browser.started.wait()
     assert shell.browser.open == set()
     assert shell.browser.kills == 1
+
+
+async def test_a_channel_is_served_beside_everything_else_and_ends_with_the_agent(
+    shell: Shell,
+) -> None:
+    channels = shell.runner._channels = OneChannel()
+    async with running(shell) as task:
+        tab = await shell.open()
+        for channel_id in ("ch_refused_by_the_farm", "ch_that_is_taken_in"):
+            shell.link.says(
+                wire.OpenChannel(channel_id=channel_id, kind="live", context_id=tab, epoch_number=1)
+            )
+        await channels.taken.wait()
+        shell.start(tab)
+        assert (await shell.result()).outcome == "succeeded"
+        assert not channels.over.is_set()
+        shell.runner.post(ev.StopRequested(0.0))
+        shell.link.says(wire.Stored(command_id="run", seq=1, done=True))
+        async with asyncio.timeout(5):
+            await asyncio.wait({task})
+    assert channels.over.is_set()
+
+
+class OneChannel:
+    """The farm takes one channel, and is silent on it."""
+
+    def __init__(self) -> None:
+        self.taken, self.over = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def dial(self, channel_id: str) -> AsyncIterator[Channel]:
+        if channel_id != "ch_that_is_taken_in":
+            raise ChannelClosed("404")
+        self.taken.set()
+        try:
+            yield self
+        finally:
+            self.over.set()
+
+    async def send(self, message: str, payload: bytes | None = None) -> None: ...
+
+    async def receive(self) -> AsyncIterator[tuple[str | bytes, memoryview | None]]:
+        await asyncio.Event().wait()
+        yield "", None

@@ -282,3 +282,80 @@ def test_the_crash_of_one_leaves_room_for_another() -> None:
     assert closes(scene.on(ev.TabCrashed(tab))) == ["W1"]
     scene.on(ev.WindowGone("W1"))
     assert len(prepares(scene.passes(0.1))) == 1
+
+
+RESETS = wire.OpenWindow(profile="/ns", resets=True)
+
+
+def lent_for_resets() -> tuple[Scene, str]:
+    """An agent with a run in a window that may be cleaned in place; all has been read."""
+    scene = Scene(capacity=ROOMY)
+    scene.welcomed()
+    (order,) = scene.hear(wire.Command(command_id="open", body=RESETS))
+    assert isinstance(order, ev.OpenWindow)
+    assert order.resets
+    scene.on(ev.Opened("open"))
+    scene.runs(order.context_id, last=True)
+    scene.said()
+    return scene, order.context_id
+
+
+@pytest.mark.parametrize("released_first", [True, False])
+def test_a_tab_is_made_clean_after_the_result_and_lent_again(released_first: bool) -> None:
+    scene, tab = lent_for_resets()
+    assert scene.ends() == [ev.ResetTab(tab)]
+    assert isinstance(scene.said()[0], wire.Result)
+    if released_first:
+        assert scene.releases(tab) == []
+        assert not any(c.clean for r in scene.reports() for c in r.contexts)
+        assert scene.on(ev.Reset(tab, clean=True)) == []
+    else:
+        assert scene.on(ev.Reset(tab, clean=True)) == []
+        assert not any(c.clean for r in scene.reports() for c in r.contexts)
+        assert scene.releases(tab) == []
+    (report,) = scene.reports()
+    assert [(c.context_id, c.clean) for c in report.contexts] == [(tab, True)]
+    assert [(w.profile, w.prepared) for w in report.windows] == [("/ns", True)]
+    assert isinstance(scene.runs(tab, 2, "next", last=True)[0], ev.StartRun)
+
+
+def test_a_tab_that_can_not_be_made_clean_goes_with_its_window() -> None:
+    scene, tab = lent_for_resets()
+    scene.ends()
+    assert closes(scene.on(ev.Reset(tab, clean=False))) == ["W1"]
+    scene.on(ev.WindowGone("W1"))
+    assert scene.releases(tab) == []
+    assert scene.reports()[-1].contexts == ()
+
+
+def test_nothing_is_made_clean_after_a_failure() -> None:
+    scene, tab = lent_for_resets()
+    assert scene.ends("failed", page_gone=True) == []
+    scene.releases(tab)
+    assert scene.reports()[-1].contexts == ()
+
+
+def test_a_window_that_was_released_before_its_run_ended_is_closed() -> None:
+    scene, tab = lent_for_resets()
+    scene.releases(tab)
+    assert closes(scene.ends("cancelled", page_gone=False)) == ["W1"]
+
+
+def test_a_clean_window_that_nobody_wants_any_more_is_closed() -> None:
+    scene, tab = lent_for_resets()
+    scene.ends()
+    scene.on(ev.Reset(tab, clean=True))
+    scene.releases(tab)
+    assert closes(scene.passes(299)) == []
+    assert closes(scene.passes(2)) == ["W1"]
+
+
+def test_the_farm_is_told_at_once_that_what_was_prepared_went_with_the_browser() -> None:
+    scene, (tab,) = stocked()
+    held = scene.opens()
+    scene.runs(held)
+    scene.said()
+    scene.on(ev.BrowserLost("x"))
+    (report,) = scene.reports()
+    assert [(c.context_id, c.state, c.clean) for c in report.contexts] == [(held, "closing", False)]
+    assert tab != held

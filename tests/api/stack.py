@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry
 from farm.api.agents import agent_route
 from farm.api.app import build_app
 from farm.api.auth import TokenBook
+from farm.api.channels import AgentChannels
 from farm.api.deps import Deps
-from farm.api.live.channels import AgentChannels
 from farm.api.live.places import Place, Places
 from farm.api.live.routes import Live, live_routes
 from farm.api.readiness import Readiness
@@ -246,7 +246,7 @@ async def running(
         interventions = Interventions(LiveAttempts(), node, random_id)
         identities = identity_book(database, system_clock)
         jobs = JobService(ledger, identities, dispatcher, feed, system_clock, interventions)
-        acts = StandInActs()
+        acts, metrics = StandInActs(), CollectorRegistry()
         live = live_of(
             live_settings,
             channels=AgentChannels(
@@ -258,6 +258,7 @@ async def running(
             clock=system_clock,
             key=b"a key of the tests",
             coordinator=coordinator,
+            metrics=metrics,
         )
         app = build_app(
             deps=Deps(
@@ -276,7 +277,7 @@ async def running(
                 misses=misses.of,
                 readiness=Readiness(probe, system_clock),
                 clock=system_clock,
-                metrics=CollectorRegistry(),
+                metrics=metrics,
                 max_artifact_bytes=MAX_ARTIFACT,
                 recordings_max_bytes=recordings_max_bytes,
             ),

@@ -100,7 +100,7 @@ def _process(
 
 
 @contextlib.asynccontextmanager
-async def _farm(base: str, slots: int) -> AsyncIterator[Farm]:
+async def _farm(base: str, slots: int, *options: str) -> AsyncIterator[Farm]:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         data = Path(folder) / "farm"
         host = base.removeprefix("http://")
@@ -114,12 +114,17 @@ async def _farm(base: str, slots: int) -> AsyncIterator[Farm]:
             str(data),
             "--allow",
             host,
+            *options,
         )
-        with _process(*arguments, env={"AGENT_SLOTS": str(slots)}) as process:
+        with _process(*arguments, env=_agents(slots)) as running:
             url, token = await _address(data)
             async with FarmClient(url, token) as client:
                 await _until_ready(client)
-                yield Farm(pid=process.pid, client=client)
+                yield Farm(pid=running.pid, client=client)
+
+
+def _agents(slots: int) -> dict[str, str]:
+    return {"AGENT_SLOTS": str(slots), "AGENT_PREPARED_WINDOWS": str(slots)}
 
 
 async def _address(data: Path) -> tuple[str, str]:
@@ -136,9 +141,9 @@ async def _until_ready(client: FarmClient) -> None:
             await asyncio.sleep(0.1)
 
 
-def _farm_cell(client: FarmClient, base: str, *, reuse: bool) -> Cell:
+def _farm_cell(client: FarmClient, base: str, **browser: str) -> Cell:
     async def run(concurrency: int, seconds: float) -> list[float]:
-        load = Load(client, base, reuse=reuse)
+        load = Load(client, base, browser)
         await load.run(concurrency, seconds)
         return load.latencies
 
@@ -170,12 +175,19 @@ async def run(seconds: float, rounds: int, concurrencies: tuple[int, ...]) -> di
             bare = BareLoop(bare_process, base)
             slots = max(concurrencies)
             # A farm each: the bare loop closes its tabs before it goes on to contexts, too.
-            async with _farm(base, slots) as clean, _farm(base, slots) as reuse:
+            async with (
+                _farm(base, slots) as clean,
+                _farm(base, slots) as reset,
+                _farm(base, slots) as reuse,
+                _farm(base, slots, "--agents", "0", "--console", "1") as flow,
+            ):
                 cells = [
                     ("bare-tab", bare.cell("tab"), bare.pid),
                     ("bare-context", bare.cell("context"), bare.pid),
-                    ("farm-clean", _farm_cell(clean.client, base, reuse=False), clean.pid),
-                    ("farm-reuse", _farm_cell(reuse.client, base, reuse=True), reuse.pid),
+                    ("farm-clean", _farm_cell(clean.client, base, context="fresh"), clean.pid),
+                    ("farm-reset", _farm_cell(reset.client, base, context="reset"), reset.pid),
+                    ("farm-reuse", _farm_cell(reuse.client, base, context="reuse"), reuse.pid),
+                    ("farm-flow", _farm_cell(flow.client, base, use="none"), flow.pid),
                 ]
                 rows = await _rounds(cells, seconds, rounds, concurrencies)
                 return {"machine": _machine(bare.browser), "rows": rows}
@@ -213,18 +225,32 @@ def _machine(browser: dict[str, str]) -> dict[str, Any]:
         "python": platform.python_version(),
         "playwright": version("playwright"),
         "browser": browser["product"],
+        "executable": browser["executable"],
     }
 
 
-def _verdicts(rows: list[dict[str, Any]]) -> list[str]:
+def _verdicts(rows: list[dict[str, Any]], *, shell: bool) -> list[str]:
+    wanted = 1.7 if shell else 1.8
+    speed = {(row["name"], row["concurrency"]): row["jobs_per_s"] for row in rows}
     cpu = {(row["name"], row["concurrency"]): row["cpu_ms_per_job"] for row in rows}
     lines = []
     for concurrency in sorted({row["concurrency"] for row in rows}):
         clean = cpu["farm-clean", concurrency] / cpu["bare-context", concurrency]
+        bare = speed["bare-context", concurrency]
+        fresh, reset = (speed[name, concurrency] / bare for name in ("farm-clean", "farm-reset"))
+        lines.append(
+            f"x{concurrency}: jobs/s of a bare context loop: clean {fresh:.2f} "
+            f"({_met(fresh >= 1)} 1.0), reset {reset:.2f} ({_met(reset >= wanted)} {wanted})"
+        )
         extra = cpu["farm-reuse", concurrency] - cpu["bare-tab", concurrency]
         lines.append(
             f"x{concurrency}: clean {clean:.2f} of a bare context ({_met(clean <= 1.25)} 1.25); "
             f"reuse {extra:+.1f} CPU-ms against a bare tab ({_met(extra <= 25)} 25)"
+        )
+        tab, flow = cpu["farm-clean", concurrency], cpu["farm-flow", concurrency]
+        lines.append(
+            f"x{concurrency}: a flow takes {flow:.1f} CPU-ms a job, a tab {tab:.1f}:"
+            f" {tab / flow:.1f} times as much"
         )
     return lines
 
@@ -252,7 +278,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("build/bench.json"))
     given = parser.parse_args()
     result = asyncio.run(run(given.seconds, given.rounds, tuple(given.concurrency)))
-    result["verdicts"] = _verdicts(result["rows"])
+    shell = "shell" in Path(result["machine"]["executable"]).name
+    result["verdicts"] = _verdicts(result["rows"], shell=shell)
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(json.dumps(result, indent=2) + "\n")
     _print(result)

@@ -72,7 +72,7 @@ async def main() -> None:
     """Obey orders until stdin closes."""
     configure_logging(level="error")
     env = dict(os.environ)
-    found = await find(headless=True, env=env)
+    found = await find(headless=True, env=env, executable=env.get("AGENT_BROWSER"))
     life = Life(found, headless=True, env=env)
     info = await life.start(lambda detail: sys.exit(detail))
     print(json.dumps({"product": info.product, "executable": info.executable}), flush=True)

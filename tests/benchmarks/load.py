@@ -11,10 +11,10 @@ from tests.benchmarks.site import PAGES, ROWS
 class Load:
     """One cell of measurements."""
 
-    def __init__(self, client: FarmClient, base: str, *, reuse: bool) -> None:
+    def __init__(self, client: FarmClient, base: str, browser: dict[str, str]) -> None:
         self._client = client
         self._base = base
-        self._context = "reuse" if reuse else "fresh"
+        self._browser = browser
         self._number = 0
         self.latencies: list[float] = []
 
@@ -44,7 +44,7 @@ class Load:
         fields = {"name": ".name a", "url": ".name a@href", "price": ".price", "stock": ".stock"}
         return {
             "name": "bench",
-            "browser": {"context": self._context},
+            "browser": self._browser,
             "steps": [
                 {"goto": f"{self._base}/p/{number % PAGES}"},
                 {"extract": {"list": "tr.row", "fields": fields}},

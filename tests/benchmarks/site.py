@@ -60,6 +60,9 @@ def build() -> web.Application:
     async def product(request: web.Request) -> web.Response:
         return web.Response(text=pages[int(request.match_info["n"])], content_type="text/html")
 
+    async def tiny(_: web.Request) -> web.Response:
+        return web.Response(text="<!doctype html><h1>Tiny</h1>", content_type="text/html")
+
     async def style(_: web.Request) -> web.Response:
         return web.Response(text=_CSS, content_type="text/css")
 
@@ -73,6 +76,7 @@ def build() -> web.Application:
     app.router.add_get("/p/{n:\\d+}", product)
     app.router.add_get("/style.css", style)
     app.router.add_get("/logo.png", logo)
+    app.router.add_get("/tiny", tiny)
     app.router.add_get("/favicon.ico", icon)
     return app
 

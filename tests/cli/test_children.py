@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from farm.cli.children import AgentOptions, AgentsUnusableError, Children
+from farm.cli.children import AgentOptions, AgentsUnusableError, Children, Staff
 from farm.cli.up import fair_share
 
 PREAMBLE = """
@@ -89,7 +89,7 @@ def options(tmp_path: Path, script: str, give_up_after: int | None = None) -> Ag
 @asynccontextmanager
 async def started(children: Children, count: int = 1) -> AsyncIterator[None]:
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
-        running = group.create_task(children.run(count))
+        running = group.create_task(children.run(Staff(browsers=count)))
         yield
         if not running.done():
             await children.stop(2.0)
@@ -168,7 +168,7 @@ async def test_an_agent_that_will_not_end_is_killed_when_its_grace_is_over(
 ) -> None:
     children = Children(farm, options(tmp_path, DEAF))
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
-        group.create_task(children.run(1))
+        group.create_task(children.run(Staff(browsers=1)))
         life = await told(tmp_path / "agent-1.life1")
         await children.stop(0.2)
     assert not alive(life["pid"])
@@ -178,7 +178,7 @@ async def test_an_agent_that_will_not_end_is_killed_when_its_grace_is_over(
 async def test_cancelling_leaves_no_agent_behind(farm: Coordinator, tmp_path: Path) -> None:
     children = Children(farm, options(tmp_path, DEAF))
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
-        running = group.create_task(children.run(2))
+        running = group.create_task(children.run(Staff(browsers=2)))
         lives = [await told(tmp_path / f"agent-{n}.life1") for n in (1, 2)]
         running.cancel()
     assert not any(alive(life["pid"]) for life in lives)
@@ -191,7 +191,7 @@ async def test_an_agent_that_never_runs_is_given_up_with_its_last_words(
     children = Children(farm, options(tmp_path, BROKEN, give_up_after=3))
     with pytest.raises(ExceptionGroup) as caught:
         async with asyncio.timeout(20):
-            await children.run(1)
+            await children.run(Staff(browsers=1))
     assert caught.group_contains(AgentsUnusableError, match="there is no browser")
     assert farm.ended == ["agent-1"] * 3
 

@@ -15,6 +15,7 @@ endings = st.builds(
     transient=st.booleans(),
     began=st.booleans(),
     cancel_requested=st.booleans(),
+    falls_back=st.booleans(),
 )
 marks = st.lists(st.builds(EffectMark, once=st.booleans(), done=st.booleans()), max_size=4)
 budgets = st.builds(
@@ -45,7 +46,11 @@ def test_no_more_attempts_count_than_are_allowed(
     following = after(ending, effects, budget, doubt)
     if following.state is JobState.QUEUED and following.counts:
         assert budget.attempts + 1 < budget.max_attempts
-    if not following.counts:
+    if following.falls_back:
+        assert ending.falls_back
+        assert following.state is JobState.QUEUED
+        assert not following.counts
+    elif not following.counts:
         assert following.state is JobState.QUEUED
         assert budget.free_losses < budget.max_free_losses
         assert ending.state is AttemptState.LOST

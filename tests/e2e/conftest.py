@@ -48,17 +48,24 @@ Site = Callable[[Path], str]
 def farm(
     tmp_path_factory: pytest.TempPathFactory, chromium_executable: str
 ) -> Iterator[RunningFarm]:
-    """One farm with one agent; Ctrl-C ends it within ten seconds, with everything it started."""
-    data_dir = tmp_path_factory.mktemp("farm") / "data"
+    """One farm with one agent."""
+    with farm_up(tmp_path_factory.mktemp("farm")) as running:
+        yield running
+
+
+@contextlib.contextmanager
+def farm_up(folder: Path, *options: str, **env: str) -> Iterator[RunningFarm]:
+    """Run `farm up`; Ctrl-C ends it within ten seconds, with everything it started."""
+    data_dir = folder / "data"
     command = [sys.executable, "-m", "farm.cli", "up", "--port", "0", "--data-dir", str(data_dir)]
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("FARM_", "AGENT_"))}
     log = data_dir.parent / "farm.log"
     with log.open("wb") as said:
         process = subprocess.Popen(
-            [*command, "--allow", "127.0.0.1"],
+            [*command, "--allow", "127.0.0.1", *options],
             stdout=said,
             stderr=said,
-            env={**inherited, "PYTHONPATH": str(ROOT)},
+            env={**inherited, "PYTHONPATH": str(ROOT), **env},
             start_new_session=True,
         )
     started: set[psutil.Process] = set()
@@ -83,6 +90,20 @@ def farm(
 def site() -> Iterator[Site]:
     with contextlib.ExitStack() as servers:
         yield lambda directory: servers.enter_context(_served(directory))
+
+
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The sample shop as a process of its own."""
+    port = tmp_path_factory.mktemp("shop") / "port"
+    command = [sys.executable, "-m", "examples.shop", "--port", "0", "--port-file", str(port)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+        try:
+            until(lambda: port.exists() or process.poll() is not None, lambda: "no shop")
+            yield f"http://127.0.0.1:{port.read_text()}"
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(10)
 
 
 @contextlib.contextmanager

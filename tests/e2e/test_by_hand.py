@@ -17,6 +17,8 @@ from tests.e2e.processes import ended, eventually, process
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.usefixtures("chromium_executable")]
 
 BUTTON = (0x9A, 0xA0, 0xA6)
+BUTTONS = ("pause", "take over", "stop")
+"""From left to right; small ones follow."""
 
 
 @pytest.fixture
@@ -45,13 +47,13 @@ def has(picture: Image.Image, colour: str) -> bool:
     return any(count > 2000 and found == wanted for count, found in colours)
 
 
-def first_button(picture: Image.Image) -> tuple[int, int] | None:
-    """A point within the leftmost button of the panel: its upper edge is a line of one colour."""
-    edges = [edge for y in range(picture.height) for edge in _lines(picture, y)]
-    if not edges:
-        return None
-    x, y, length = min(edges)
-    return x + length // 2, y + 8
+def button(picture: Image.Image, which: str) -> tuple[int, int] | None:
+    """A point within a button of the panel: its upper edge is a line of one colour."""
+    for y in range(picture.height):
+        if len(edges := sorted(_lines(picture, y))) >= len(BUTTONS):
+            x, _, length = edges[BUTTONS.index(which)]
+            return x + length // 2, y + 8
+    return None
 
 
 def _lines(picture: Image.Image, y: int) -> Iterator[tuple[int, int, int]]:
@@ -79,16 +81,31 @@ def click(display: str, x: int, y: int) -> None:
         x11.XSync(opened, 0)
 
 
-async def test_a_person_stops_a_job_by_a_real_click(display: str, tmp_path: Path) -> None:
+async def press(display: str, which: str) -> None:
+    """Click a button of the overlay with the X server's mouse."""
+    await eventually(lambda: button(seen(display), which) is not None)
+    place = button(seen(display), which)
+    assert place is not None
+    click(display, *place)
+
+
+async def test_a_person_pauses_a_job_lets_it_go_on_and_stops_it_by_real_clicks(
+    display: str, tmp_path: Path
+) -> None:
+    """Under the guard, so not one of them comes through the page."""
     job = tmp_path / "job.yaml"
-    job.write_text("name: long\nsteps:\n- goto: 'data:text/html,<h1>x'\n- wait: 120000\n")
+    steps = "- wait: 1500\n" * 20
+    job.write_text(f"name: long\nsteps:\n- goto: 'data:text/html,<h1>x'\n{steps}")
+    # Without a window manager one that is prepared would lie on the one that is at work.
+    env = {"DISPLAY": display, "AGENT_PREPARED_WINDOWS": "0"}
     command = ("farm.cli", "run", str(job), "--headed", "-o", str(tmp_path / "out"))
-    async with process(*command, cwd=tmp_path, env={"DISPLAY": display}) as run:
+    async with process(*command, cwd=tmp_path, env=env) as run:
         await eventually(lambda: has(seen(display), COLOURS[State.WORKING]), 60)
-        await eventually(lambda: first_button(seen(display)) is not None)
-        place = first_button(seen(display))
-        assert place is not None
-        click(display, *place)
+        await press(display, "pause")
+        await eventually(lambda: has(seen(display), COLOURS[State.PAUSED]))
+        await press(display, "pause")
+        await eventually(lambda: has(seen(display), COLOURS[State.WORKING]))
+        await press(display, "stop")
         code, _, talk = await ended(run, 30)
     assert code == ExitCode.CANCELLED, talk
     assert "a person stopped it in the browser" in talk + (tmp_path / "out/job.json").read_text()

@@ -2,10 +2,8 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,20 +48,6 @@ class Cli:
 @pytest.fixture
 def cli(farm: RunningFarm, tmp_path: Path) -> Cli:
     return Cli(farm, tmp_path)
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The sample shop as a process of its own."""
-    port = tmp_path_factory.mktemp("shop") / "port"
-    command = [sys.executable, "-m", "examples.shop", "--port", "0", "--port-file", str(port)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
-        try:
-            until(lambda: port.exists() or process.poll() is not None, lambda: "no shop")
-            yield f"http://127.0.0.1:{port.read_text()}"
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(10)
 
 
 def order(cli: Cli, shop: str, customer: str) -> dict[str, Any]:

@@ -224,10 +224,14 @@ class Agent:
     automatic: bool = False
     """Every run succeeds at once."""
     instance: str = "i"
+    flows: int = 0
+    """So many flows it may have, and no windows: it is a console agent."""
 
     farm: Farm | None = None
     links: int = 0
     tabs: dict[str, wire.Token | None] = field(default_factory=dict)
+    profiles: dict[str, str] = field(default_factory=dict)
+    """Of the windows, by tab."""
     held_result: dict[str, wire.Result] = field(default_factory=dict)
     runs: dict[str, wire.Command] = field(default_factory=dict)
     heard: list[wire.ToAgent] = field(default_factory=list)
@@ -252,13 +256,17 @@ class Agent:
         found = await farm.registry.register(
             Client(
                 client_id=ClientId(self.client_id),
-                client_type=ClientType.BROWSER,
+                client_type=ClientType.CONSOLE if self.flows else ClientType.BROWSER,
                 link=self.link,
                 epoch=0,
                 instance=self.instance,
                 namespaces=(NS,),
                 metadata=self.metadata,
-                capacity=Capacity(max_concurrency=self.slots, max_windows=self.slots + 1),
+                capacity=Capacity(
+                    max_concurrency=self.slots,
+                    max_windows=self.slots + 1,
+                    max_flows=self.flows,
+                ),
                 seen_at=farm.now,
             ),
             epoch_name=self.epoch,
@@ -303,9 +311,18 @@ class Agent:
             self.link,
             epoch=self._epoch_number,
             number=self._number,
-            windows=[Window(window_id=WindowId(tab)) for tab in self.tabs],
+            windows=[]
+            if self.flows
+            else [
+                Window(window_id=WindowId(tab), profile=self.profiles.get(tab, ""))
+                for tab in self.tabs
+            ],
             contexts=[
-                Context(context_id=ContextId(tab), window_id=WindowId(tab), clean=token is None)
+                Context(
+                    context_id=ContextId(tab),
+                    window_id=None if self.flows else WindowId(tab),
+                    clean=token is None,
+                )
                 for tab, token in self.tabs.items()
             ],
             now=self.farm.now,
@@ -329,7 +346,10 @@ class Agent:
 
     async def _obey(self, order: wire.Command) -> None:
         match order.body:
-            case wire.OpenWindow():
+            case wire.OpenWindow() | wire.CreateFlow():
+                assert isinstance(order.body, wire.CreateFlow) is bool(self.flows)
+                if isinstance(order.body, wire.OpenWindow):
+                    self.profiles[f"T{self._made + 1}"] = order.body.profile
                 self.opened += 1
                 await self._open(order)
             case wire.RunPlan() if self.refuse_runs is not None:

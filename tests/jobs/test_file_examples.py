@@ -43,8 +43,9 @@ def test_there_are_six_examples_of_public_sites_and_two_of_the_shop() -> None:
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.splitlines()[0])
 def test_a_block_of_the_reference_is_accepted(block: str) -> None:
     if re.match(r"(- |#[^\n]*\n- )", block):
-        block = "name: a\nparams: {base: https://shop.example}\nsteps:\n" + re.sub(
-            r"^", "  ", block, flags=re.MULTILINE
+        block = (
+            "name: a\nparams: {base: https://shop.example, invoice: file_1/a.pdf}\nsteps:\n"
+            + re.sub(r"^", "  ", block, flags=re.MULTILINE)
         )
     elif "steps:" not in block and "extract:" not in block:
         block += "steps: [back]\n"

@@ -156,6 +156,8 @@ effects: idempotent
 requires: {metadata: {region: eu, gpu: null, n: 1.0}, client_type: browser}
 browser:
   viewport: {width: 800, height: 600}
+  bounds: {left: 10, top: 20, width: 900, height: 700}
+  popups: 2
   device_scale_factor: 2
   locale: en-GB
   timezone: Europe/Oslo
@@ -183,6 +185,7 @@ steps:
   - wait_for: {selector: "#a", count: 3}
   - wait_for_url: "**/x"
   - wait: 1.5s
+  - human: {message: "Solve it", timeout: 2h}
   - extract:
       list: li
       fields:
@@ -194,6 +197,8 @@ steps:
   - screenshot
   - pdf: {landscape: true}
   - html: {name: x.html}
+  - download: {selector: "#a", max_bytes: 9}
+  - upload: {selector: "#a", files: [file_1/a.txt]}
   - eval: {script: "a => a", args: {x: [1, 2.5]}, var: y}
   - assert: {var: y, equals: 1.0}
   - set: {var: z, value: {a: [true]}}

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from farm.clock import system_clock
 from farm.core.model import Namespace, Token
@@ -84,6 +85,13 @@ async def test_what_is_lent_and_kept_shows_nothing_in_print(shelf: Shelf) -> Non
     lent = await shelf.lent(key)
     assert "'b'" not in repr(lent)
     assert "password='p'" not in f"{lent!r} {lent} {PUT!r}"
+
+
+def test_what_is_no_state_is_not_quoted_in_errors() -> None:
+    for wrong in ('{"cookies": [{"name": "a", "value": 5, "domain": "hush"}]}', '"hush"'):
+        with pytest.raises(ValidationError) as caught:
+            StorageState.model_validate_json(wrong)
+        assert "hush" not in str(caught.value)
 
 
 async def test_an_attempt_that_has_ended_is_lent_nothing(shelf: Shelf) -> None:

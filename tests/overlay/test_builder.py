@@ -1,11 +1,12 @@
 """What is sent into a page."""
 
 import json
+from typing import Any
 
 import pytest
 
 import overlay
-from overlay import COLOURS, Picture, Placed, State, draw
+from overlay import COLOURS, Holder, Picture, Placed, State, draw
 
 
 def shown(picture: Picture, elapsed_s: float = 0.0) -> dict[str, object]:
@@ -24,6 +25,8 @@ def test_a_picture_is_sent_with_the_time_its_run_has_lasted() -> None:
     assert shown(picture, 12.5) == {
         "worker": "W1 · T2",
         "state": "working",
+        "holder": "automation",
+        "note": "",
         "colour": COLOURS[State.WORKING],
         "run": "att-1",
         "task": "job-1",
@@ -77,6 +80,42 @@ def test_names_are_shown_as_plain_text_on_one_line(text: str, expected: str) -> 
     assert draw(Picture(worker="W", job=text)).isascii()
 
 
+@pytest.mark.parametrize(
+    ("picture", "state", "note", "live"),
+    [
+        (
+            {"holder": Holder.PAUSING, "by": "anna"},
+            "working",
+            "pausing after this step by anna",
+            False,
+        ),
+        ({"holder": Holder.PAUSED, "by": "anna"}, "paused", "paused by anna", True),
+        ({"holder": Holder.TAKING_OVER}, "working", "taken over after this step", False),
+        ({"holder": Holder.HUMAN, "by": "anna"}, "human has control", "taken over by anna", True),
+        ({"holder": Holder.HUMAN, "asked": "solve it"}, "human has control", "solve it", True),
+        ({"holder": Holder.HUMAN, "draining": True}, "human has control", "taken over", True),
+        ({"message": "bert: hello"}, "working", "bert: hello", False),
+        (
+            {"holder": Holder.PAUSED, "message": "bert: hello"},
+            "paused",
+            "paused · bert: hello",
+            True,
+        ),
+    ],
+)
+def test_who_has_control_is_shown_and_when_its_controls_are_in_nobodys_way(
+    picture: dict[str, Any], state: str, note: str, live: bool
+) -> None:
+    found = shown(Picture(worker="W", run="a", live=False, **picture))
+    assert (found["state"], found["note"], found["live"]) == (state, note, live)
+
+
+def test_a_press_on_the_screen_is_sent_as_numbers() -> None:
+    expression = overlay.press(key=False, x=1, y=2, width=3, height=4)
+    place = '{"key": false, "x": 1, "y": 2, "width": 3, "height": 4}'
+    assert expression == f"globalThis.__tabfarm?.press({place})"
+
+
 def test_every_state_has_a_colour_that_bears_white_text_and_is_seen_on_white_and_black() -> None:
     assert set(COLOURS) == set(State)
     for colour in COLOURS.values():
@@ -93,4 +132,4 @@ def brightness(colour: str) -> float:
 
 
 def test_the_script_is_one_call_with_the_names_it_shares_with_the_agent() -> None:
-    assert overlay.SCRIPT.endswith(f'("__tabfarm", "{overlay.BINDING}")')
+    assert overlay.SCRIPT.endswith('("__tabfarm")')

@@ -1,4 +1,4 @@
-"""The parser of what a page may say: two messages, and nothing else."""
+"""The parser of what a page may say: four messages, and nothing else."""
 
 import json
 from typing import Any
@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overlay import Placed, Stop, parse
+from overlay import Acted, Control, Placed, Stop, parse
 
 PLACED = {"kind": "placed", "x": 0.25, "y": 1, "collapsed": True}
+CONTROL = {"kind": "control", "run": "a", "what": "take_over"}
+ACTED = {"kind": "acted", "act": "key"}
 STOP = {"kind": "stop", "run": "att_01-2.3"}
 
 
@@ -21,9 +23,31 @@ def test_a_run_can_be_stopped() -> None:
     assert parse(json.dumps(STOP)) == Stop(run="att_01-2.3")
 
 
+@pytest.mark.parametrize("what", ["pause", "resume", "take_over", "hand_back"])
+def test_a_run_can_be_held_and_let_go_on(what: str) -> None:
+    said = parse(json.dumps(CONTROL | {"what": what}))
+    assert isinstance(said, Control)
+    assert (said.run, said.what) == ("a", what)
+
+
+@pytest.mark.parametrize("act", ["pointer", "key", "wheel", "touch", "paste", "drop"])
+def test_what_kind_of_thing_a_person_does_can_be_told(act: str) -> None:
+    said = parse(json.dumps(ACTED | {"act": act}))
+    assert isinstance(said, Acted)
+    assert said.act == act
+
+
 @pytest.mark.parametrize(
     "message",
     [
+        CONTROL | {"what": "stop"},
+        CONTROL | {"run": "a b"},
+        CONTROL | {"by": "x"},
+        CONTROL | {"what": ["pause"]},
+        {"kind": "control", "what": "pause"},
+        ACTED | {"act": "secret"},
+        ACTED | {"text": "secret"},
+        {"kind": "acted"},
         PLACED | {"more": 1},
         PLACED | {"kind": "stop"},
         PLACED | {"kind": "place"},

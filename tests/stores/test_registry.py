@@ -191,6 +191,8 @@ async def test_a_draining_agent_is_given_nothing(registry: Registry) -> None:
     await registry.set_draining(A)
     assert await registry.assign(request(), A, T1, now=T0, timeout_s=1) is Denial.NOT_READY
     assert await registry.reserve_window(A, identity=None, now=T0) is Denial.NOT_READY
+    await registry.set_draining(A, False)
+    assert not isinstance(await registry.assign(request(), A, T1, now=T0, timeout_s=1), Denial)
 
 
 # P4: many ask, as many win as there is room

@@ -266,12 +266,12 @@ class Anything(SideBySide):
         method = self.both.unlink if gone else self.both.heard
         self.ask(method, client_id, self.link(client_id, wrong_link), now=at(self.now))
 
-    @rule(client_id=ids, off=off, drains=st.booleans(), really=seldom)
-    def goes(self, client_id: ClientId, off: int, drains: bool, really: bool) -> None:
+    @rule(client_id=ids, off=off, drains=st.sampled_from((None, True, False)), really=seldom)
+    def goes(self, client_id: ClientId, off: int, drains: bool | None, really: bool) -> None:
         if not really:
             return
-        if drains:
-            self.ask(self.both.set_draining, client_id)
+        if drains is not None:
+            self.ask(self.both.set_draining, client_id, drains)
         else:
             self.ask(self.both.remove, client_id, epoch=self.epoch(client_id, off))
 

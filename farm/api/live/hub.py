@@ -8,7 +8,7 @@ from typing import assert_never
 
 import structlog
 
-from farm.api.live.channels import AgentChannels, Channel, ChannelRefusedError
+from farm.api.channels import AgentChannels, Channel, ChannelRefusedError
 from farm.api.live.places import Place
 from farm.api.live.viewers import Shot, Viewer
 from farm.errors import ClientAbsentError, StoreUnavailableError
@@ -144,6 +144,8 @@ class Watched:
 
     async def _send(self, text: str, payload: memoryview | None = None) -> None:
         if self._opening is None or self._closed is not None:
+            return
+        if self._opening.done() and self._opening.exception() is not None:
             return
         try:
             channel = await asyncio.shield(self._opening)
@@ -294,8 +296,9 @@ class Hub:
         """
         watched = self._tabs.get(place.context)
         if watched is None or watched.place.token != place.token:
-            watched = self._tabs[place.context] = self._watch(place)
+            watched = self._watch(place)
         self._check_room(watched)
+        self._tabs[place.context] = watched
         watched.add(viewer)
         try:
             await watched.ready()

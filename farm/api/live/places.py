@@ -1,6 +1,7 @@
 """Which tab a name means, and whether a namespace may look at it now."""
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -9,6 +10,7 @@ from farm.core.model import (
     Assignment,
     Client,
     ClientId,
+    ClientType,
     ContextId,
     Instant,
     LinkId,
@@ -21,6 +23,7 @@ from farm.stores.ports.ledger import Ledger
 from farm.stores.ports.registries import ContextRegistry
 
 _FRESH_S = 0.5
+_JOBS_KEPT = 1_000
 
 
 def live_id(client: Client, context_id: ContextId) -> str:
@@ -53,8 +56,6 @@ class Place:
     task_id: str
     job_id: str | None = None
     job: str | None = None
-    command_id: str | None = None
-    """Of the attempt that runs in it."""
 
 
 class Places:
@@ -65,6 +66,9 @@ class Places:
         self._ledger = ledger
         self._clock = clock
         self._read: tuple[Instant, Snapshot] | None = None
+        self._jobs: OrderedDict[tuple[ClientId, ContextId, Token], Mapping[str, str]] = (
+            OrderedDict()
+        )
 
     async def find(self, namespace: Namespace, context: str) -> Place:
         """Return the tab of this name that is lent to the namespace.
@@ -93,7 +97,7 @@ class Places:
         return [
             (client, assignment)
             for client in snapshot.clients
-            if namespace in client.namespaces
+            if namespace in client.namespaces and client.client_type is ClientType.BROWSER
             for assignment in client.assignments.values()
             if assignment.namespace == namespace and assignment.context_id in client.contexts
         ]
@@ -122,14 +126,20 @@ class Places:
             **job,
         )
 
-    async def _job(self, assignment: Assignment) -> dict[str, str]:
+    async def _job(self, assignment: Assignment) -> Mapping[str, str]:
         """Return what a place says of the job in it, if one runs there."""
         held = (assignment.client_id, assignment.context_id, assignment.token)
+        if held in self._jobs:
+            return self._jobs[held]
         for attempt in await self._ledger.running_attempts():
             if (attempt.client_id, attempt.context_id, attempt.token) == held:
                 try:
                     job = await self._ledger.job(assignment.namespace, attempt.job_id)
                 except NotFoundError:
                     return {}
-                return {"job_id": job.job_id, "job": job.name, "command_id": attempt.command_id}
+                # What an assignment is for stays the same, and the wall asks every second.
+                self._jobs[held] = {"job_id": job.job_id, "job": job.name}
+                while len(self._jobs) > _JOBS_KEPT:
+                    self._jobs.popitem(last=False)
+                return self._jobs[held]
         return {}

@@ -8,8 +8,8 @@ import structlog
 from aiohttp import hdrs, web
 
 from farm.api.answers import answer, body_of
+from farm.api.channels import AgentChannels
 from farm.api.deps import namespace_of, principal_of
-from farm.api.live.channels import AgentChannels
 from farm.api.live.links import COOKIES, Grant, LiveLinks
 from farm.api.live.pages import load
 from farm.api.live.places import Place, Places, in_path

@@ -36,6 +36,8 @@ _SEND_S = 10.0
 _CLOSE_S = 2.0
 _CHECK_S = 1.0
 """How soon a link that has expired, or a task that has ended, ends the pictures."""
+_LOOK_S = 0.1
+_ASK_S = 0.2
 _GARBAGE = 5
 """So often a viewer may say what means nothing."""
 
@@ -189,6 +191,8 @@ class _Session:
         match message:
             case Look():
                 await watched.looks(viewer, message)
+                # Each may begin the capture anew: who changes its mind all the time waits.
+                await asyncio.sleep(_LOOK_S)
             case Shown(seq=seq):
                 await watched.shown(viewer, seq)
             case Input():
@@ -198,6 +202,7 @@ class _Session:
                     await watched.act(viewer, message, payload)
             case Ask(action=action):
                 await self._ask(action)
+                await asyncio.sleep(_ASK_S)  # each is written into the job's history
             case _:
                 assert_never(message)
 

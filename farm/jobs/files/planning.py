@@ -42,6 +42,7 @@ def to_plan(
         options=browser_options(spec) if place is Place.FLOW else BrowserOptions(),
         borrows=_borrows(spec),
         record=_recording(spec, recording_max_bytes),
+        popups=spec.browser.most_popups,
     )
 
 
@@ -61,7 +62,8 @@ def browser_options(spec: JobSpec, saved: Mapping[str, Any] | None = None) -> Br
     Raises:
         ValidationError: If the two don't go together.
     """
-    asked = spec.browser.model_dump(mode="json", exclude={"context", "use"}, exclude_none=True)
+    besides = {"context", "popups", "use"}
+    asked = spec.browser.model_dump(mode="json", exclude=besides, exclude_none=True)
     return BrowserOptions.model_validate({**(saved or {}), **asked})
 
 
@@ -70,7 +72,7 @@ def identity(spec: JobSpec) -> str | None:
 
     Jobs that reuse and ask for the same options get the same name.
     """
-    if spec.browser.context == "fresh":
+    if spec.browser.context != "reuse":
         return None
     options = browser_options(spec)
     if options == BrowserOptions():
@@ -110,7 +112,7 @@ def match_key(spec: JobSpec, namespace: Namespace, place: Place | None = None) -
         return _digest([namespace, requirements(spec), Place.FLOW])[:32]
     requires = spec.requires.model_dump(mode="json") | {"metadata": requirements(spec)}
     kind: list[object] = [namespace, requires, identity(spec)]
-    if (use := spec.identity) is not None and use.mode != "clone":
+    if (use := spec.identity) is not None:
         kind.append([use.name, use.mode])  # who waits for one identity waits for the same
     return _digest(kind)[:32]
 

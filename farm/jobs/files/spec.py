@@ -13,7 +13,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from farm.protocol.durations import DurationMs
 from farm.protocol.extraction import Strict
 from farm.protocol.identities import IdentityUse, Proxy
-from farm.protocol.plan import BrowserOptions
+from farm.protocol.plan import POPUPS, BrowserOptions
 from farm.protocol.plan import Timeouts as PlanTimeouts
 from farm.protocol.recordings import RecordingKind
 from farm.protocol.steps import Effect, Step
@@ -52,8 +52,19 @@ class Browser(BrowserOptions):
 
     use: Literal["required", "none", "auto"] = "required"
     """`required`: a tab. `none`: a flow. `auto`: a flow, and a tab where that won't do."""
-    context: Literal["fresh", "reuse"] = "fresh"
-    """`fresh`: a clean window. `reuse`: one kept between jobs that ask for the same options."""
+    context: Literal["fresh", "reset", "reuse"] = "fresh"
+    """`fresh`: a new window. `reset`: one that a job of this namespace with equal options may have
+    had, cleaned in place. `reuse`: one kept as it is between jobs that ask for equal options."""
+    popups: Literal["adopt", "close"] | Annotated[int, Field(ge=0, le=50)] | None = None
+    """What becomes of pages that the job's pages open. `adopt`, as without it: up to five stay
+    until it ends. `close`: none does. A number is how many."""
+
+    @property
+    def most_popups(self) -> int:
+        """How many may be open at a time."""
+        if isinstance(self.popups, int):
+            return self.popups
+        return 0 if self.popups == "close" else POPUPS
 
 
 class Record(Strict):
@@ -108,8 +119,10 @@ class JobSpec(Strict):
         cls, value: IdentityUse | Proxy | None, given: ValidationInfo
     ) -> IdentityUse | Proxy | None:
         browser = given.data.get("browser")
-        if value is not None and isinstance(browser, Browser) and browser.context == "reuse":
-            raise ValueError("goes with a window of its own, so not with browser.context: reuse")
+        if value is not None and isinstance(browser, Browser) and browser.context != "fresh":
+            raise ValueError(
+                f"goes with a window of its own, so not with browser.context: {browser.context}"
+            )
         return value
 
     @field_validator("proxy")

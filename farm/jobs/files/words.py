@@ -10,7 +10,7 @@ from farm.jobs.files.problems import Path
 from farm.jobs.files.spec import Browser, JobSpec, Record, Requires, Retry, Timeouts
 from farm.protocol.extraction import FieldSpec, Paginate
 from farm.protocol.identities import IdentityUse, Proxy
-from farm.protocol.plan import Geolocation, Viewport
+from farm.protocol.plan import Geolocation, Viewport, WindowBounds
 from farm.protocol.steps import VERBS, StepBase
 
 ALIASES = {
@@ -39,6 +39,7 @@ ENVELOPE_MAPPINGS: dict[Path, type[BaseModel]] = {
     ("requires",): Requires,
     ("browser",): Browser,
     ("browser", "viewport"): Viewport,
+    ("browser", "bounds"): WindowBounds,
     ("browser", "geolocation"): Geolocation,
     ("identity",): IdentityUse,
     ("proxy",): Proxy,

@@ -72,6 +72,8 @@ class Report(Message):
     number: int
     draining: bool = False
     """The agent takes nothing new."""
+    draining_because: str = ""
+    """Why, where it is not because it has been asked to: `low_disk` until there is room again."""
     windows: tuple[WindowReport, ...] = ()
     contexts: tuple[ContextReport, ...] = ()
 

@@ -40,6 +40,9 @@ class OpenWindow(Message):
     profile: str = ""
     """Names the options; repeated in reports, compared and never parsed."""
     options: BrowserOptions = BrowserOptions()
+    resets: bool = False
+    """It may be made clean in place after an assignment, where that can be proven, and be lent
+    again under the same profile; else it is closed."""
 
 
 class OpenTab(Message):

@@ -64,10 +64,10 @@ class MemoryConnections(MemoryClients):
             self.changed()
         return True
 
-    async def set_draining(self, client_id: ClientId) -> None:
+    async def set_draining(self, client_id: ClientId, draining: bool = True) -> None:
         """See `ConnectionRegistry.set_draining`."""
         if client := self._clients.get(client_id):
-            self._put(replace(client, draining=True))
+            self._put(replace(client, draining=draining))
 
     async def unlink(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:
         """See `ConnectionRegistry.unlink`."""

@@ -35,9 +35,9 @@ class RedisConnections(RedisShard):
         reply = await self.run("heard", client_id, link, repr(now), repr(self._window_s))
         return bool(reply[0] == "ok")
 
-    async def set_draining(self, client_id: ClientId) -> None:
+    async def set_draining(self, client_id: ClientId, draining: bool = True) -> None:
         """See `ConnectionRegistry.set_draining`."""
-        await self.run("set_draining", client_id)
+        await self.run("set_draining", client_id, int(draining))
 
     async def unlink(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:
         """See `ConnectionRegistry.unlink`."""

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from agent.ports import UploadRefused
 from farm.protocol.messages import AttemptEvent, Notice, Recorded, StepStarted
 from farm.protocol.plan import Plan
 from farm.protocol.recordings import RecordingKind
@@ -14,6 +15,10 @@ class Journal:
     def __init__(self) -> None:
         self.events: list[AttemptEvent] = []
         self.files: list[str] = []
+        self.sizes: dict[str, int] = {}
+        """Of the files that were handed in from the disk."""
+        self.store: dict[str, int] = {}
+        """What there is to fetch: sizes by reference."""
         self.recordings: dict[RecordingKind, bytes] = {}
 
     async def note(self, event: AttemptEvent) -> None:
@@ -31,9 +36,22 @@ class Journal:
         recording: RecordingKind | None = None,
     ) -> str:
         self.files.append(name)
+        if isinstance(content, Path):
+            self.sizes[name] = content.stat().st_size
         if recording is not None and isinstance(content, Path):
             self.recordings[recording] = content.read_bytes()
         return name
+
+    async def fetch(self, reference: str, into: Path, max_bytes: int) -> Path:
+        if reference not in self.store:
+            raise UploadRefused("value_invalid", "no such file")
+        if self.store[reference] > max_bytes:
+            raise UploadRefused("artifact_too_large", "too large")
+        into.mkdir()
+        path = into / reference.partition("/")[2]
+        with path.open("wb") as file:
+            file.truncate(self.store[reference])
+        return path
 
     def notices(self, code: str) -> list[str]:
         return [e.detail for e in self.events if isinstance(e, Notice) and e.code == code]

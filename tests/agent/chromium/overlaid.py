@@ -14,7 +14,7 @@ from agent.chromium.overlays import TabOverlay
 from agent.ports import Outcome
 from farm.protocol.plan import BrowserOptions
 from farm.protocol.recordings import RecordingKind
-from overlay import BINDING, COLOURS, WORLD, State
+from overlay import COLOURS, WORLD, State
 from tests.agent.chromium.conftest import Handler, Site
 from tests.agent.chromium.journal import Journal, goto, plan
 from tests.agent.chromium.rig import Rig
@@ -136,15 +136,24 @@ class Looking:
         left, top, right, bottom = await self.box(attribute, value)
         return (left + right) / 2, (top + bottom) / 2
 
-    async def say(self, message: str) -> None:
-        """Say something in place of the overlay, as a page could whose process is taken over."""
-        worlds: list[dict[str, Any]] = []
-        self._session.on("Runtime.executionContextCreated", lambda e: worlds.append(e["context"]))
-        await self._session.send("Runtime.enable")
-        (world,) = [one for one in worlds if one["name"] == WORLD]
-        expression = f"{BINDING}({json.dumps(message)})"
-        order = {"expression": expression, "contextId": world["id"]}
-        assert "exceptionDetails" not in await self._session.send("Runtime.evaluate", order)
+    async def possess(self) -> None:
+        """Have later documents say what the test says, as if their process were taken over."""
+        await self._session.send("Page.enable")
+        source = (
+            "globalThis.__tabfarm.listen = () => new Promise((say) => { globalThis.say = say })"
+        )
+        script = {"source": source, "worldName": WORLD}
+        await self._session.send("Page.addScriptToEvaluateOnNewDocument", script)
+
+    async def say(self, message: str) -> bool:
+        """Say something in place of the overlay; tell whether anybody listened."""
+        frame = (await self._session.send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
+        place = {"frameId": frame, "worldName": WORLD}
+        world = (await self._session.send("Page.createIsolatedWorld", place))["executionContextId"]
+        act = f"const {{say}} = globalThis; delete globalThis.say; say?.({json.dumps(message)})"
+        order = {"expression": f"(() => {{ {act}; return !!say }})()"}
+        answer = await self._session.send("Runtime.evaluate", order | {"contextId": world})
+        return bool(answer["result"]["value"])
 
     async def style(self, attribute: str, value: str, name: str) -> str:
         """A computed style of the first child of an element."""

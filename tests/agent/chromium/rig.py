@@ -9,7 +9,7 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
 
 from agent.chromium.browser import ChromiumBrowser
-from agent.ports import Bare, BrowserEvent, BrowserInfo, Control, Denied, Evidence, Outcome
+from agent.ports import Bare, BrowserEvent, BrowserInfo, Control, Denied, Evidence, Files, Outcome
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.messages import StepStarted
 from farm.protocol.plan import BrowserOptions, Plan
@@ -65,6 +65,7 @@ async def stubborn(
     denied: Callable[[], Sequence[Denied]],
     bare: Bare,
     control: Control,
+    files: Files,
 ) -> Failure | None:
     """Steps that take no notice of being cancelled."""
     await evidence.note(StepStarted(index=0, verb="click", label="click"))

@@ -269,6 +269,17 @@ async def test_popups_are_kept_to_a_few_and_end_with_the_task(rig: Rig) -> None:
     await rig.until(lambda: page.context.pages == [page])
 
 
+@pytest.mark.parametrize("most", [0, 2])
+async def test_a_job_may_open_as_many_popups_as_it_says(rig: Rig, most: int) -> None:
+    await rig.window()
+    many = "() => { for (let i = 0; i < 3; i++) window.open('about:blank') }"
+    settled = {"type": "wait", "ms": 50}
+    outcome = await rig.run(goto(PLAIN), script(many), settled, popups=most)
+    assert outcome.outcome == "succeeded"
+    assert len(rig.journal.notices("popup_opened")) == most
+    assert len(rig.journal.notices("popup_closed")) == 3 - most
+
+
 async def test_a_popup_between_attempts_is_closed(rig: Rig) -> None:
     page = await rig.window()
     await page.evaluate("() => { window.open('about:blank') }")

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent.chromium.control import Act, TabControl
+from agent.chromium.control import Act, Guarding, TabControl
 from agent.chromium.countdown import Countdown
 from agent.machine.control import Holder, Move, OutOfPlaceError
 from farm.protocol.messages import AttemptEvent, ControlMoved, HumanAct
@@ -14,7 +14,7 @@ class Run:
     """A run under a control, and what it tells."""
 
     def __init__(self) -> None:
-        self.control = TabControl(guard=False)
+        self.control = TabControl(Guarding())
         self.told: list[AttemptEvent] = []
         self.moves = 0
         self.control.begin(self.told.append, self._moved)

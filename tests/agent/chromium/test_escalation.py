@@ -27,6 +27,7 @@ from agent.ports import (
     Control,
     Denied,
     Evidence,
+    Files,
     TabGone,
     WindowGone,
 )
@@ -37,6 +38,7 @@ from farm.protocol.messages import StepStarted
 from farm.protocol.plan import BrowserOptions, Plan
 from tests.agent.chromium.journal import goto, plan
 from tests.agent.chromium.rig import FOR_EVER, PLAIN, Rig, reason, stubborn
+from tests.agent.lending import NoLoans
 from tests.agent.scene import HELLO, NoChannels, token
 from tests.agent.test_runner import StandInLink, StandInUploads
 
@@ -73,6 +75,7 @@ async def steps_that_say_when_they_stop(
     denied: Callable[[], Sequence[Denied]],
     bare: Bare,
     control: Control,
+    files: Files,
 ) -> Failure | None:
     await evidence.note(StepStarted(index=0, verb="wait", label="wait"))
     try:
@@ -241,6 +244,7 @@ async def test_reports_say_that_a_tab_is_gone_or_clean_only_when_its_page_is_gon
         browser=rig.browser,
         link=link,
         uploads=StandInUploads(),
+        loans=NoLoans(),
         channels=NoChannels(),
         monotonic=monotonic,
         wall_clock=lambda: 0.0,

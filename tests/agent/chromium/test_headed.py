@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agent.chromium.discovery import Found
+from agent.ports import TabGone, WindowGone
 from farm.protocol.plan import BrowserOptions
 from tests.agent.chromium.journal import Journal, goto, plan, script
 from tests.agent.chromium.rig import Rig
@@ -53,7 +54,7 @@ async def test_a_tab_that_a_person_closes_ends_its_window(rig: Rig) -> None:
     page = await rig.window()
     await page.evaluate("() => { window.close() }")
     async with asyncio.timeout(5):
-        await rig.until(lambda: len(rig.events) == 2)
+        await rig.until(lambda: {TabGone("c"), WindowGone("w")} <= set(rig.events))
     assert "w" not in rig.browser._windows
 
 

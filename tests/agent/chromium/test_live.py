@@ -1,6 +1,7 @@
 """A tab as people see it and act in it, with a real browser."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,7 +11,10 @@ from playwright.async_api import Error as PlaywrightError
 from agent.chromium.discovery import Found
 from agent.chromium.screencast import Fineness
 from agent.machine.control import Move
+from farm.protocol import messages as wire
 from farm.protocol.plan import Egress
+from overlay import COLOURS, State
+from tests.agent.chromium.journal import goto
 from tests.agent.chromium.rig import Rig
 from tests.agent.chromium.watching import ChannelEnd, DeadEnd, watched
 
@@ -328,6 +332,45 @@ async def test_files_are_bounded_and_go_with_the_tab(rig: Rig) -> None:
         assert len(list(place.glob("drop-*"))) == 20
     await rig.browser.close_tab("c")
     await rig.until(lambda: not list(place.glob("drop-*")))
+
+
+async def test_headed_with_the_overlay_or_without_and_under_the_guard(
+    full_browser: Found, display: str
+) -> None:
+    colour: Any = tuple(bytes.fromhex(COLOURS[State.WORKING][1:]))
+    async with (
+        Rig(headless=False, guard=True, env={**os.environ, "DISPLAY": display}) as rig,
+        asyncio.TaskGroup() as group,
+    ):
+        page = await rig.window(viewport={"width": 800, "height": 600})
+        steps = [goto(LISTENS), *[{"type": "wait", "ms": 100}] * 200]
+        run = group.create_task(rig.run(*steps))
+        await rig.until(lambda: rig.journal.begun("wait"))
+        async with watched(rig) as end:
+            end.says(**LOOK)
+            await end.sees(colour, (0.5, 0.002))
+            end.says(**LOOK, overlay=False)
+            await end.sees(WHITE, (0.5, 0.002))
+            end.says(**LOOK, overlay=True)
+            await end.sees(colour, (0.5, 0.002))
+            await intervene(rig, "takeover")
+            await end.hears("control", phase="human", by="anna")
+            end.does(kind="mouse", act="down", x=0.5, y=0.5, button="left")
+            end.does(kind="key", act="down", key="a", code="KeyA", key_code=65)
+            await page.wait_for_function("seen.some(s => s.startsWith('keydown'))")
+            await intervene(rig, "hand_back")
+            await page.wait_for_function("seen.some(s => s.startsWith('mouseup'))")
+            await page.wait_for_function("seen.some(s => s.startsWith('keyup'))")
+            end.does(kind="mouse", act="down", x=0.5, y=0.5, button="left")
+            assert "nobody is in control" in (await end.hears("refused"))["why"]
+        run.cancel()
+
+
+async def intervene(rig: Rig, kind: Any) -> None:
+    """Do what a person wants, as the farm says it."""
+    token = wire.Token(store_epoch=1, counter=1)
+    wanted = wire.Intervene(intervention_id="i", command_id="c", token=token, kind=kind, by="anna")
+    await rig.browser.intervene("c", wanted)
 
 
 def test_pictures_get_smaller_at_once_and_finer_after_a_while() -> None:

@@ -39,7 +39,7 @@ THERE = {"type": "wait_for", "selector": "html > :nth-child(3)", "state": "attac
 """It is in the page."""
 UNDER_THE_PANEL = served(
     "<!doctype html><button onclick='this.textContent = ++n' style='position: fixed;"
-    " top: 0; right: 0; width: 340px; height: 90px'>0</button><script>var n = 0</script>"
+    " top: 0; right: 0; width: 440px; height: 90px'>0</button><script>var n = 0</script>"
 )
 
 
@@ -214,15 +214,18 @@ async def test_a_person_stops_the_job_by_its_button(screen: Screen) -> None:
 )
 async def test_nothing_but_the_stop_of_this_run_ends_it(screen: Screen, message: str) -> None:
     placed = {"kind": "placed", "x": 0.5, "y": 0.5, "collapsed": False}
+    look = await screen.looking()
+    await look.possess()
+    await screen.page.goto(f"{screen.site.url}/plain")
     async with asyncio.TaskGroup() as group:
         run = group.create_task(screen.run(FOR_EVER))
         await screen.until(lambda: _has(screen, "step 1 of 1: wait"))
-        await (await screen.looking()).say(message)
-        await (await screen.looking()).say(json.dumps(placed))
+        await screen.until(lambda: look.say(message))
+        await screen.until(lambda: look.say(json.dumps(placed)))
         # What was said later has been heard.
         await screen.until(lambda: _true(screen.overlay._picture.placed.x == 0.5))
         assert not run.done()
-        await (await screen.looking()).say('{"kind": "stop", "run": "a"}')
+        await screen.until(lambda: look.say('{"kind": "stop", "run": "a"}'))
     assert run.result().outcome == "cancelled"
 
 

@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from agent.chromium.discovery import Found
 from agent.ports import SeenTab, SeenWindow, Stirred
+from farm.protocol.plan import WindowBounds
 from tests.agent.chromium.desktop import Desktop
 from tests.agent.chromium.journal import goto, script
 from tests.agent.chromium.rig import Rig
@@ -112,6 +113,16 @@ async def test_popups_are_the_tasks_in_whatever_frame_and_their_crashes_show(rig
         await sees(rig, lambda seen: any(tab.crashed and tab.opener for tab in tabs(seen)))
         crash.cancel()
         run.cancel()
+
+
+async def test_a_window_is_where_it_was_asked_to_be(rig: Rig) -> None:
+    wanted = WindowBounds(left=300, top=200, width=700, height=500)
+    await rig.window(bounds=wanted)
+    seen = await sees(rig, lambda seen: seen and seen[0].bounds and seen[0].bounds.left == 300)
+    bounds = seen[0].bounds
+    assert bounds is not None
+    assert (bounds.width, bounds.height) == (700, 500)
+    assert abs(bounds.top - 200) < 40  # its title bar
 
 
 async def test_without_windows_popups_are_seen_too(headless_browser: Found) -> None:

@@ -84,6 +84,9 @@ class MemoryEvidence:
         self.files[name] = (content, media_type)
         return name
 
+    async def fetch(self, reference: str, into: Path, max_bytes: int) -> Path:
+        raise UploadRefused("value_invalid", "this farm has no files")
+
     @property
     def items(self) -> list[dict[str, Any]]:
         return [item for event in self.events if isinstance(event, Items) for item in event.items]

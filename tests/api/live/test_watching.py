@@ -60,16 +60,30 @@ async def test_nothing_is_asked_of_the_agent_until_somebody_looks(
 
 async def test_the_channel_ends_with_the_last_viewer(stack: Stack, agent: StandInAgent) -> None:
     path = await link(stack, context=agent.name)
-    async with AsyncExitStack() as last:
-        async with viewer(stack, path) as first, agent.channel() as channel:
-            await first.hears("scene")
-            second = await last.enter_async_context(viewer(stack, path))
-            await second.hears("scene")
+    async with AsyncExitStack() as first, AsyncExitStack() as last:
+        one = await first.enter_async_context(viewer(stack, path))
+        channel = await last.enter_async_context(agent.channel())
+        await one.hears("scene")
+        other = await last.enter_async_context(viewer(stack, path))
+        await other.hears("scene")
+        assert await viewers(stack) == 2
+        await first.aclose()
         assert agent.asked.empty()
-        await last.aclose()
-    await channel.ends()
+        await channel.shows(1)
+        await other.says(**LOOK)
+        await other.picture()
+        assert await viewers(stack) == 1
+        await other.socket.close()
+        await channel.ends()
     async with viewer(stack, path), agent.channel():
         pass  # who comes later has a channel of its own
+
+
+async def viewers(stack: Stack) -> float:
+    """What the metrics say."""
+    async with stack.http.get(f"{stack.url}/metrics", headers=stack.as_admin()) as answer:
+        [line] = [one for one in (await answer.text()).splitlines() if "live_viewers " in one][-1:]
+    return float(line.split()[1])
 
 
 async def test_a_viewer_that_never_answers_is_sent_one_picture_and_slows_nobody(
@@ -161,6 +175,16 @@ async def test_a_link_that_ends_while_somebody_looks_ends_the_pictures(
     path = await link(stack, context=agent.name, lasts_s=1)
     async with viewer(stack, path) as one, agent.channel():
         assert (await one.hears("closed"))["reason"] == "expired"
+
+
+async def test_viewers_are_told_that_the_farm_stops(stack: Stack, agent: StandInAgent) -> None:
+    async with watching(stack, agent, "control") as (one, channel):
+        you = (await one.hears("scene"))["you"]
+        await channel.says(op="control", phase="human", by=you)
+        await one.hears("scene", phase="human")
+        stack.live.sessions.hub.close()
+        assert (await one.hears("closed"))["reason"] == "farm_stops"
+        await channel.ends()
 
 
 async def test_more_viewers_than_allowed_are_told_so(stack: Stack, agent: StandInAgent) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 
 import psutil
 import pytest
@@ -11,7 +12,7 @@ from farm.protocol.failures import Reason
 from farm.protocol.resources import AttemptView
 from farm.sdk import FarmClient
 from tests.e2e.faults.conftest import Tough
-from tests.e2e.faults.house import agents_of, browser_of, driver_of, living
+from tests.e2e.faults.house import House, agents_of, browser_of, driver_of, living
 from tests.e2e.faults.place import Place
 from tests.e2e.faults.watching import SEEN_S, happened, job, once, ran, rested, submitted, works
 from tests.e2e.processes import eventually
@@ -109,6 +110,25 @@ async def test_what_is_killed_in_the_middle_of_a_job_takes_one_attempt_with_it_a
     assert lost.data["next"] == "retry"
     assert place.hits["GET /held/page"] == 2
     await works(client, place.url)
+
+
+async def test_a_browser_that_has_served_enough_is_replaced_and_no_job_notices(
+    tmp_path: Path, chromium_executable: str, place: Place
+) -> None:
+    house = House(root=tmp_path, settings={"AGENT_RECYCLE_BROWSER_USES": "2"})
+    try:
+        await house.up("--allow", "127.0.0.1")
+        async with house.client() as client:
+            epochs = set()
+            for number in range(4):
+                done = await ran(client, once(f"job-{number}", {"goto": f"{place.url}/status/200"}))
+                assert done.state == "succeeded", done.failure
+                assert len(done.history) == 1
+                epochs.add((await client.agents())[0].epoch)
+            assert len(epochs) > 1
+            assert "browser_uses: 2" in house.said()
+    finally:
+        house.close()
 
 
 async def test_a_lost_browser_costs_no_more_attempts_than_the_job_has(

@@ -55,21 +55,34 @@ async def test_a_clean_window_shows_nothing_of_the_job_before(
 async def test_a_window_is_ready_before_a_job_asks_for_it_and_another_one_after(
     client: FarmClient, place: Place
 ) -> None:
-    ready = await prepared(client)
+    (ready,) = await prepared(client)
     done = await ran(client, once("ready", {"goto": f"{place.url}/traces"}))
     events = [event async for event in client.events(done.id, follow=False)]
     (started,) = [event for event in events if event.type == "started"]
     assert started.data["window_id"] == ready
-    assert await prepared(client) != ready
+    assert await prepared(client) != {ready}
 
 
-async def prepared(client: FarmClient) -> str:
-    """Wait for the window that is prepared; return which it is."""
+async def prepared(client: FarmClient, number: int = 1) -> set[str]:
+    """Wait until so many windows are prepared; return which."""
     async with asyncio.timeout(SEEN_S):
-        while not (there := [w.window_id for w in await client.windows() if w.prepared]):
+        while len(there := {w.window_id for w in await client.windows() if w.prepared}) != number:
             await asyncio.sleep(0.02)
-    (window_id,) = there
-    return window_id
+    return there
+
+
+async def test_a_window_that_is_reset_shows_nothing_of_the_job_before(
+    client: FarmClient, place: Place
+) -> None:
+    before = place.hits["GET /cached.js"]
+    first = await traces(client, place, context="reset")
+    ready = await prepared(client, 2)
+    second = await traces(client, place, context="reset")
+    assert second["before"] == first["before"]
+    assert NOTHING.items() <= second["before"].items()
+    assert place.hits["GET /cached.js"] == before + 2
+    # Both had the same window, and it is there again.
+    assert await prepared(client, 2) == ready
 
 
 async def test_a_kept_window_has_what_the_job_before_it_left(

@@ -69,12 +69,17 @@ async def test_below_the_least_free_space_nothing_is_kept_and_the_farm_goes_on(
 
 @pytest.fixture
 def tiny_disk(house: House) -> Iterator[Path]:
-    """A file system of one megabyte where artifacts go; needs root, and the right to mount."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
+    """A file system of one megabyte where artifacts go."""
     disk = house.data_dir / "artifacts"
     disk.mkdir(parents=True)
-    mounting = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    yield from _mounted(disk, "size=1m")
+
+
+def _mounted(disk: Path, options: str) -> Iterator[Path]:
+    """Mount a disk of its own there; needs root, and the right to mount."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    mounting = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)]
     if subprocess.run(mounting, capture_output=True, check=False).returncode != 0:
         pytest.skip("this machine does not let us mount a small disk")
     try:
@@ -90,6 +95,35 @@ async def test_a_disk_that_is_full_fails_the_attempt_and_leaves_nothing_half_wri
     await house.up("--allow", "127.0.0.1")
     await full(house, place)
     assert list((tiny_disk / ".incoming").iterdir()) == []
+
+
+@pytest.fixture
+def small_temporary(house: House) -> Iterator[Path]:
+    """A file system of a hundred megabytes where agents keep their files."""
+    house.temporary.mkdir(parents=True)
+    yield from _mounted(house.temporary, "size=100m")
+
+
+async def test_an_agent_without_room_on_its_disk_takes_nothing_until_it_has_again(
+    house: House, place: Place, small_temporary: Path
+) -> None:
+    house.settings = {"AGENT_MIN_FREE_BYTES": "40000000"}
+    await house.up("--allow", "127.0.0.1")
+    async with house.client() as client:
+        await works(client, place.url)
+        filler = small_temporary / "filler"
+        filler.write_bytes(b"x" * 65_000_000)
+        async with asyncio.timeout(10):
+            while not (await client.agents())[0].draining:
+                await asyncio.sleep(0.05)
+        job_id = await submitted(client, once("waits", {"goto": f"{place.url}/"}))
+        async with asyncio.timeout(10):
+            while (waiting := (await client.job(job_id)).waiting) is None:
+                await asyncio.sleep(0.05)
+        assert "draining" in str(waiting)
+        assert "low_disk" in house.log.read_text()
+        filler.unlink()
+        assert (await rested(client, job_id, 20)).state == "succeeded"
 
 
 @contextlib.asynccontextmanager

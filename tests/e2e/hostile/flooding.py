@@ -82,7 +82,7 @@ FLOODING = (
         name="popups-of-popups",
         script="open('/page/popups-of-popups')",
         ends=SLOW,
-        notice="popup_closed",
+        notice="popup_opened",
         heavy=True,
     ),
     Hostile(name="print", script="setInterval(() => print(), 50)", ends=SLOW),

@@ -173,10 +173,10 @@ async def test_after_all_of_them_there_is_no_window_no_process_and_no_file_too_m
     suite: Suite,
 ) -> None:
     async with asyncio.timeout(20):
-        while await suite.client.windows():
+        while not all(window.prepared for window in await suite.client.windows()):
             await asyncio.sleep(0.05)
-        # The browser keeps a few processes ready of its own.
-        while len(suite.house.chromium()) > suite.processes + 2:
+        # A clean window is kept ready, and the browser keeps a few processes of its own.
+        while len(suite.house.chromium()) > suite.processes + 4:
             await asyncio.sleep(0.05)
     lives = list(suite.house.temporary.iterdir())
     assert [life.name.startswith("tabfarm-life-") for life in lives] == [True], lives

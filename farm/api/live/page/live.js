@@ -2,11 +2,12 @@ const $ = id => document.getElementById(id);
 const screen_ = $('screen'), typing = $('typing');
 const WORDS = {automation: 'automation works', pausing: 'pauses after this step', paused: 'paused',
   taking_over: 'yours after this step', human: 'a person has control'};
-const WHY = {tab_closed: 'The tab has closed, or its task is over.', tab_crashed: 'The page has crashed.',
+const WHY = {tab_closed: 'The tab has closed.', task_over: 'The task is over.', tab_crashed: 'The page has crashed.',
   browser_lost: 'The browser has ended.', agent_absent: 'The agent can’t be reached.', expired: 'This link has expired.',
   unavailable: 'This tab can’t be shown.', farm_stops: 'The farm is stopping.', not_understood: 'The agent does not understand.',
   elsewhere: 'The agent is linked to another coordinator.'};
-let scene = null, wire = null, wait = 500, drawn = 0, held = new Set(), buttons = 0;
+const TRIES = 12;
+let scene = null, wire = null, wait = 500, tries = 3, drawn = 0, held = new Map(), buttons = 0, at = {x: 0, y: 0};
 
 const mine = () => scene !== null && scene.mode === 'control' && scene.phase === 'human' && (scene.by === '' || scene.by === scene.you);
 const message = text => { $('message').textContent = text; $('message').hidden = !text; };
@@ -39,12 +40,25 @@ function show() {
 
 function heard(said) {
   switch (said.op) {
-    case 'scene': { const had = mine(); scene = said; wait = 500; message(''); show(); if (had !== mine()) wire.tellLook(); break; }
+    case 'scene': { const had = mine(); scene = said; wait = 500; tries = TRIES; message(''); show(); if (had !== mine()) wire.tellLook(); break; }
     case 'drawn': drawn++; screen_.dataset.seq = said.seq; break;
     case 'refused': message(`${said.what}: ${said.why}`); break;
-    case 'closed': message(WHY[said.reason] || said.reason); $('state').textContent = said.detail || said.reason; $('buttons').hidden = true; break;
-    case 'broken': message('Connection lost; trying again …'); setTimeout(begin, wait); wait = Math.min(wait * 2, 10000); break;
+    case 'closed':
+      over(WHY[said.reason] || said.reason);
+      /* Maybe the task had only been lent the tab, and begins now: one more look. */
+      if (said.reason === 'task_over') { tries = 1; setTimeout(begin, 1000); }
+      break;
+    case 'broken':
+      if (tries-- <= 0) { if (scene?.phase !== 'over') over('There is nothing to be seen here.'); break; }
+      if (scene?.phase !== 'over') message('Connection lost; trying again …');
+      setTimeout(begin, wait); wait = Math.min(wait * 2, 10000);
+      break;
   }
+}
+function over(why) {
+  message(why);
+  if (scene !== null) scene = {...scene, phase: 'over', by: ''};
+  $('state').textContent = ''; $('dot').dataset.phase = 'none'; $('buttons').hidden = true; screen_.classList.remove('mine');
 }
 function begin() { held.clear(); buttons = 0; wire = stream(location.pathname, screen_, look, heard); }
 
@@ -63,8 +77,10 @@ function mouse(kind) {
     if (!mine() || e.pointerType === 'touch') return;
     e.preventDefault();
     typing.focus({preventScroll: true});
+    at = place(e);
     if (kind === 'down') { screen_.setPointerCapture(e.pointerId); buttons |= 1 << e.button; }
-    else buttons &= ~(1 << e.button);
+    else if (buttons & 1 << e.button) buttons &= ~(1 << e.button);
+    else return;
     act({kind: 'mouse', act: kind, ...place(e), button: NAMES[e.button] || 'none', clicks: clicks(kind, e), modifiers: modifiers(e)});
   };
 }
@@ -109,10 +125,20 @@ function key(kind) {
     if (paste) return;
     e.preventDefault();
     const name = e.code || e.key;
-    if (kind === 'down') held.add(name); else if (!held.delete(name)) return;
-    act({kind: 'key', act: kind, key: e.key, code: e.code, key_code: Math.min(255, e.keyCode || 0), location: e.location, repeat: e.repeat, modifiers: modifiers(e)});
+    const press = {kind: 'key', act: kind, key: e.key, code: e.code, key_code: Math.min(255, e.keyCode || 0), location: e.location, repeat: e.repeat, modifiers: modifiers(e)};
+    if (kind === 'down') held.set(name, press); else if (!held.delete(name)) return;
+    act(press);
   };
 }
+/* Whoever goes elsewhere with something pressed releases it there, where nobody hears it here. */
+function letGo() {
+  for (const press of held.values()) act({...press, act: 'up', repeat: false, modifiers: 0});
+  NAMES.forEach((button, n) => { if (buttons & 1 << n) act({kind: 'mouse', act: 'up', ...at, button, clicks: 1, modifiers: 0}); });
+  held.clear(); buttons = 0;
+}
+addEventListener('blur', letGo);
+typing.addEventListener('blur', letGo);
+screen_.addEventListener('pointercancel', letGo);
 typing.addEventListener('keydown', key('down'));
 typing.addEventListener('keyup', key('up'));
 typing.addEventListener('compositionend', e => { if (e.data) act({kind: 'text', text: e.data}); typing.value = ''; });
@@ -132,7 +158,7 @@ screen_.addEventListener('drop', async e => {
     wire.bytes({op: 'input', act: {kind: 'drop', ...at, name: file.name}}, await file.arrayBuffer());
   }
 });
-document.addEventListener('visibilitychange', () => wire.tellLook());
+document.addEventListener('visibilitychange', () => { if (document.hidden) letGo(); wire.tellLook(); });
 let resized = 0;
 new ResizeObserver(() => { clearTimeout(resized); resized = setTimeout(() => wire.tellLook(), 250); }).observe($('stage'));
 setInterval(() => { $('rate').textContent = `${drawn}/s`; drawn = 0; }, 1000);
