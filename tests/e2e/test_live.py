@@ -22,8 +22,16 @@ PAGE = """<!doctype html><body style="margin:0;background:white">
 <input id=i style="position:absolute;left:50%;top:0;width:50%;height:200px;font-size:40px">
 <p id=done style="position:absolute;top:210px"></p>
 <script>
+const log = [];
+for (const kind of ['wheel', 'touchstart', 'touchend'])
+  addEventListener(kind, () => log.includes(kind) || log.push(kind), {passive: true});
+addEventListener('dragover', e => e.preventDefault());
+addEventListener('drop', async e => { e.preventDefault();
+  log.push(e.dataTransfer.files[0].name + ' ' + await e.dataTransfer.files[0].text()); });
 b.onclick = () => {
-  document.body.style.background = 'rgb(0, 0, 255)'; done.textContent = i.value; };
+  document.body.style.background = 'rgb(0, 0, 255)';
+  done.textContent = i.value + ' | ' + log.join(' ');
+};
 </script>"""
 PIECES = 80
 """Steps of 0.1 s: it is between two of them that a person takes over."""
@@ -74,7 +82,7 @@ def link(farm: RunningFarm, page: Page, job_id: str, **wanted: str) -> str:
 def test_a_person_sees_a_job_takes_over_acts_hands_back_and_the_job_goes_on(
     farm: RunningFarm, cli: Cli, at_work: str, browser: Browser
 ) -> None:
-    with browser.new_context() as onlooker, browser.new_context() as person:
+    with browser.new_context() as onlooker, browser.new_context(has_touch=True) as person:
         watching, acting = onlooker.new_page(), person.new_page()
         trouble = listen(watching) + listen(acting)
         watching.goto(link(farm, watching, at_work))
@@ -91,10 +99,15 @@ def test_a_person_sees_a_job_takes_over_acts_hands_back_and_the_job_goes_on(
         canvas = acting.locator("canvas")
         box = canvas.bounding_box()
         assert box is not None
+        drop(acting, "note.txt", "dropped")
+        acting.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] * 0.9)
+        canvas.hover(position={"x": box["width"] * 0.5, "y": box["height"] * 0.9})
+        acting.mouse.wheel(0, 100)
         canvas.click(position={"x": box["width"] * 0.75, "y": box["height"] * 0.1})
         acting.keyboard.type("Grüße, 1")
         acting.keyboard.press("Backspace")
         paste(acting, "2 pasted")
+        compose(acting, "日本")
         canvas.click(position={"x": box["width"] * 0.25, "y": box["height"] * 0.1})
         for page in (acting, watching):
             until(partial(is_blue, page), lambda: "no blue page")
@@ -109,11 +122,13 @@ def test_a_person_sees_a_job_takes_over_acts_hands_back_and_the_job_goes_on(
         url = f"{farm.url}/v1/jobs/{at_work}/events?follow=false"
         history = acting.request.get(url, headers={"Authorization": f"Bearer {farm.token}"}).text()
     items = cli("jobs", "items", at_work).stdout
-    assert "Grüße, 2 pasted" in items
-    for act in ("taken_over", "pointer", "key", "paste", "handed_back"):
+    assert "Grüße, 2 pasted日本" in items
+    for what in ("wheel", "touchstart", "touchend", "note.txt dropped"):
+        assert what in items
+    for act in ("taken_over", "pointer", "key", "paste", "wheel", "touch", "drop", "handed_back"):
         assert act in history
-    assert "Grüße" not in history
-    assert "pasted" not in history
+    for secret in ("Grüße", "pasted", "日本", "note.txt", "dropped"):
+        assert secret not in history
 
 
 def is_blue(page: Page) -> bool:
@@ -137,6 +152,27 @@ def paste(page: Page, text: str) -> None:
            document.activeElement.dispatchEvent(
              new ClipboardEvent('paste', {clipboardData: data, cancelable: true})); }""",
         text,
+    )
+
+
+def compose(page: Page, text: str) -> None:
+    """Put text together by an input method."""
+    page.evaluate(
+        """text => document.activeElement.dispatchEvent(
+           new CompositionEvent('compositionend', {data: text}))""",
+        text,
+    )
+
+
+def drop(page: Page, name: str, text: str) -> None:
+    """Drop a file onto the picture."""
+    page.evaluate(
+        """([name, text]) => { const data = new DataTransfer(), canvas = screen_;
+           data.items.add(new File([text], name));
+           const box = canvas.getBoundingClientRect();
+           canvas.dispatchEvent(new DragEvent('drop', {dataTransfer: data, cancelable: true,
+             clientX: box.x + box.width / 2, clientY: box.y + box.height * 0.9})); }""",
+        [name, text],
     )
 
 

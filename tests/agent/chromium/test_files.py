@@ -110,8 +110,8 @@ async def test_a_large_file_is_kept_whole_and_its_copy_here_deleted(rig: Rig, sh
     [
         ({"selector": "#large", "max_bytes": 2_000_000}, Reason.ARTIFACT_TOO_LARGE),
         ({"selector": "#broken"}, Reason.DOWNLOAD_FAILED),
-        ({"selector": "#no", "timeout": 500}, Reason.DOWNLOAD_FAILED),
-        ({"url": "/nowhere", "timeout": 1_000}, Reason.DOWNLOAD_FAILED),
+        ({"selector": "#no", "timeout": 2_000}, Reason.DOWNLOAD_FAILED),
+        ({"url": "/nowhere", "timeout": 4_000}, Reason.DOWNLOAD_FAILED),
         ({"url": "file:///etc/passwd"}, Reason.EGRESS_DENIED),
     ],
     ids=["too-large", "breaks-off", "no-file", "a-page", "local-file"],

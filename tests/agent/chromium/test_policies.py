@@ -20,7 +20,7 @@ from tests.agent.chromium.rig import Rig
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
-ENDS_WITHIN_S = 8
+ENDS_WITHIN_S = 20
 ASKING = {
     "alert": "alert(1); confirm(2); prompt(3)",
     "print": "print()",
@@ -97,8 +97,8 @@ async def test_what_asks_a_person_keeps_no_slot(headed: Rig, asking: Site, what:
         goto(local),
         {"type": "click", "selector": "#go", "effect": "none"},
         {"type": "wait", "ms": 200},
-        script("document.title", effect="none", timeout=2_000),
-        {"type": "screenshot", "timeout": 3_000},
+        script("document.title", effect="none", timeout=8_000),
+        {"type": "screenshot", "timeout": 8_000},
         egress={"allow": [f"localhost:{asking.port}"]},
     )
     await headed.browser.close_window("w")

@@ -196,7 +196,7 @@ async def test_who_takes_over_by_a_button_works_in_the_page_and_hands_it_back(
     place: Place,
 ) -> None:
     async with asyncio.TaskGroup() as group:
-        steps: list[dict[str, Any]] = [goto(f"{place.site.url}/g"), {"type": "wait", "ms": 2000}]
+        steps: list[dict[str, Any]] = [goto(f"{place.site.url}/g"), {"type": "wait", "ms": 5000}]
         check: dict[str, Any] = {"type": "assert", "selector": "#b", "text": "1"}
         running = group.create_task(place.run(*steps, check))
         await place.doing(1)
@@ -230,7 +230,7 @@ async def test_the_key_takes_over_the_tab_under_the_pointer_and_hands_it_back(
     window = (await session.send("Browser.getWindowForTarget"))["windowId"]
     bounds = {"windowId": window, "bounds": {"left": 900, "top": 0, "width": 600, "height": 700}}
     await session.send("Browser.setWindowBounds", bounds)
-    steps = [goto(f"{place.site.url}/g"), {"type": "wait", "ms": 1500}]
+    steps = [goto(f"{place.site.url}/g"), {"type": "wait", "ms": 6000}]
     async with asyncio.TaskGroup() as group:
         group.create_task(other.run(*steps))
         group.create_task(place.run(*steps))
