@@ -1,9 +1,16 @@
-"""click, hover, press and scroll."""
+"""click, hover, drag, press and scroll."""
 
+from playwright.async_api import Locator
+
+from agent.steps.failures import StepFailed
 from agent.steps.selectors import locate
 from agent.steps.stage import Stage
-from farm.protocol.steps import Click, Effect, Hover, Press, Scroll
+from farm.protocol.failures import Reason
+from farm.protocol.steps import Click, Drag, Effect, Hover, Press, Scroll
 
+_DRAG_MOVES = 12
+"""The mouse is seen on its way so often: what can be dragged mostly wants to see it move."""
+_NUDGE = 4
 _SCROLL_BY = "([x, y]) => window.scrollBy({left: x, top: y, behavior: 'instant'})"
 _SCROLL_TO = """bottom => {
   const root = document.scrollingElement || document.documentElement;
@@ -38,6 +45,44 @@ async def hover(stage: Stage, step: Hover) -> None:
         await stage.visible(target)
         async with stage.effect(), stage.acting():
             await target.hover(timeout=stage.clock.playwright_ms)
+
+
+async def drag(stage: Stage, step: Drag) -> None:
+    """Take an element at its middle, and let it go on the middle of another, or some way off."""
+    target = stage.target(step)
+    goal = None if step.to is None else locate(stage.page, step.to)
+    if goal is not None:
+        with stage.using(step.to):
+            await goal.wait_for(state="visible", timeout=stage.clock.playwright_ms)
+    with stage.using(step.selector):
+        await target.hover(trial=True, timeout=stage.clock.playwright_ms)
+        async with stage.effect(), stage.acting():
+            await target.hover(timeout=stage.clock.playwright_ms)
+            at = await _middle(target)
+            await stage.page.mouse.down()
+            try:
+                # What the browser drags itself has to be on its way before the page scrolls.
+                await stage.page.mouse.move(at[0] + _NUDGE, at[1] + _NUDGE, steps=2)
+                x, y = await _end(goal, at, step)
+                await stage.page.mouse.move(x, y, steps=_DRAG_MOVES)
+            finally:
+                await stage.page.mouse.up()
+
+
+async def _end(goal: Locator | None, at: tuple[float, float], step: Drag) -> tuple[float, float]:
+    if goal is None:
+        return at[0] + step.x, at[1] + step.y
+    await goal.scroll_into_view_if_needed()
+    return await _middle(goal)
+
+
+async def _middle(element: Locator) -> tuple[float, float]:
+    box = await element.bounding_box()
+    if box is None:
+        raise StepFailed(
+            Reason.SELECTOR_NOT_FOUND, "the element to drag, or to drop it on, is gone"
+        )
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 async def press(stage: Stage, step: Press) -> None:

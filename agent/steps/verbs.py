@@ -43,6 +43,7 @@ VERBS: dict[type[steps.StepBase], Verb] = {
     steps.WaitForUrl: Verb(do=navigation.wait_for_url, navigates=True),
     steps.Click: Verb(do=pointer.click, begins_effect=True),
     steps.Hover: Verb(do=pointer.hover, begins_effect=True),
+    steps.Drag: Verb(do=pointer.drag, begins_effect=True),
     steps.Press: Verb(do=pointer.press, begins_effect=True),
     steps.Scroll: Verb(do=pointer.scroll),
     steps.Fill: Verb(do=forms.fill, begins_effect=True),

@@ -91,6 +91,7 @@ def needs_browser(step: steps.Step) -> Iterator[tuple[Path, str]]:
             | steps.Check()
             | steps.Uncheck()
             | steps.Hover()
+            | steps.Drag()
             | steps.Scroll()
             | steps.Screenshot()
             | steps.Download()

@@ -290,6 +290,9 @@ class AgentView(Resource):
     present: bool
     """Heard of lately, on a link that is open."""
     draining: bool
+    """It takes nothing new."""
+    draining_because: str | None = None
+    """Why, such as `low_disk: …`; null where it has been asked to, or does not say."""
     epoch: int
     browser: str | None = None
     namespaces: tuple[str, ...]

@@ -168,6 +168,23 @@ class Hover(Targeted):
     type: Literal["hover"] = "hover"
 
 
+class Drag(Targeted):
+    """Drag an element onto another one, or by so many pixels."""
+
+    acts = True
+    type: Literal["drag"] = "drag"
+    to: str | None = Field(default=None, min_length=1)
+    """A selector of the one element to drop it on."""
+    x: int = 0
+    y: int = 0
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Drag:
+        if (self.to is None) == (self.x == 0 and self.y == 0):
+            raise ValueError("say either to, or x and y")
+        return self
+
+
 class Scroll(StepBase):
     """Scroll by pixels, or to `top`, `bottom` or an element."""
 
@@ -417,6 +434,7 @@ Step = Annotated[
     | Check
     | Uncheck
     | Hover
+    | Drag
     | Scroll
     | WaitFor
     | WaitForUrl
@@ -448,6 +466,7 @@ VERBS: dict[str, type[StepBase]] = {
     "check": Check,
     "uncheck": Uncheck,
     "hover": Hover,
+    "drag": Drag,
     "scroll": Scroll,
     "wait_for": WaitFor,
     "wait_for_url": WaitForUrl,

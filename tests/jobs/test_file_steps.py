@@ -180,6 +180,7 @@ steps:
   - check: "#a"
   - uncheck: "#a"
   - hover: "#a"
+  - drag: {selector: "#a", to: "#b"}
   - scroll: {y: -200}
   - wait_for: {selector: "#a", count: 3}
   - wait_for_url: "**/x"

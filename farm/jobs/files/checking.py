@@ -155,6 +155,14 @@ def _nearest(error: ErrorDetails) -> str | None:
     return nearest(error["input"], re.findall(r"'([^']*)'", str(error.get("ctx", {})["expected"])))
 
 
+_SELECTORS = {
+    "extract": ("list", "within"),
+    "scroll": ("to",),
+    "drag": ("selector", "to"),
+}
+"""The keys that hold selectors, of verbs that have others than `selector`."""
+
+
 def _selector_problems(job: Canonical) -> Iterator[Problem]:
     steps = job.value.get("steps")
     for at, step in enumerate(steps if isinstance(steps, list) else ()):
@@ -165,7 +173,7 @@ def _selector_problems(job: Canonical) -> Iterator[Problem]:
 
 def _selectors(step: dict[str, Any], path: Path) -> Iterator[tuple[Path, str]]:
     """Yield the selectors of a canonical step with their places."""
-    keys = {"extract": ("list", "within"), "scroll": ("to",)}.get(step["type"], ("selector",))
+    keys = _SELECTORS.get(step["type"], ("selector",))
     for key in keys:
         if isinstance(text := step.get(key), str):
             yield (*path, key), text

@@ -19,6 +19,7 @@ ALIASES = {
     "go_back": "back",
     "refresh": "reload",
     "press_sequentially": "type",
+    "drag_and_drop": "drag",
     "select_option": "select",
     "wait_for_element": "wait_for",
     "wait_for_selector": "wait_for",

@@ -214,6 +214,49 @@ async def test_hover_reaches_the_element(run: Runner) -> None:
     assert await run.page.title() == "1"
 
 
+DRAGGED = """<style>div { position: absolute; width: 40px; height: 40px }</style>
+<div id=box style="left: 10px; top: 10px">box</div>
+<div id=goal style="left: 300px; top: 200px">goal</div>
+<script>let at = null;
+box.onmousedown = e => { at = [e.clientX - box.offsetLeft, e.clientY - box.offsetTop] }
+document.onmousemove = e => { if (at) { box.style.left = e.clientX - at[0] + 'px'
+  box.style.top = e.clientY - at[1] + 'px' } }
+document.onmouseup = () => { at = null }</script>"""
+
+
+@pytest.mark.parametrize(
+    ("way", "place"),
+    [({"to": "#goal"}, [300, 200]), ({"x": 25}, [35, 10]), ({"x": -5, "y": 60}, [5, 70])],
+)
+async def test_drag_takes_an_element_to_another_or_some_way_off(
+    run: Runner, way: dict[str, Any], place: list[int]
+) -> None:
+    assert await run.on(DRAGGED, {"type": "drag", "selector": "#box", **way}) is None
+    assert await run.page.evaluate("[box.offsetLeft, box.offsetTop]") == place
+    assert len(run.evidence.begun) == len(run.evidence.done) == 1
+
+
+@pytest.mark.parametrize("apart", [50, 2000])
+async def test_drag_does_what_the_browser_s_own_drag_and_drop_does(run: Runner, apart: int) -> None:
+    native = f"""<p id=a draggable=true
+           ondragstart="event.dataTransfer.setData('text', 'moved')">a</p>
+        <div id=b style="height: {apart}px"></div>
+        <p id=c ondragover="event.preventDefault()"
+           ondrop="this.textContent = event.dataTransfer.getData('text')">c</p>"""
+    assert await run.on(native, {"type": "drag", "selector": "#a", "to": "#c"}) is None
+    assert await run.page.inner_text("#c") == "moved"
+
+
+@pytest.mark.parametrize("step", [{"selector": "#none", "x": 1}, {"selector": "#box", "to": "#no"}])
+async def test_nothing_has_begun_of_a_drag_without_its_element_or_its_goal(
+    run: Runner, step: dict[str, Any]
+) -> None:
+    failure = await run.on(DRAGGED, {"type": "drag", "timeout": 300, **step})
+    assert failure is not None
+    assert failure.reason is Reason.SELECTOR_NOT_FOUND
+    assert run.evidence.begun == []
+
+
 async def test_scroll_by_pixels_to_the_ends_and_to_an_element(run: Runner) -> None:
     await run.page.set_content(
         "<style>html{scroll-behavior:smooth}</style><div style='height:5000px'></div>"

@@ -195,9 +195,12 @@ def _complete(field: str, text: str) -> list[Step]:
 
 
 TASKS: dict[str, Solver] = {
+    "book-flight": flight,
     "book-flight-nodelay": flight,
     "choose-date": date,
     "choose-date-easy": date,
+    "choose-date-medium": date,
+    "choose-date-nodelay": date,
     "choose-list": option,
     "click-checkboxes": boxes,
     "click-checkboxes-large": boxes,
@@ -205,6 +208,12 @@ TASKS: dict[str, Solver] = {
     "click-option": radio,
     "click-scroll-list": options,
     "email-inbox": mail,
+    "email-inbox-delete": mail,
+    "email-inbox-forward": mail,
+    "email-inbox-important": mail,
+    "email-inbox-noscroll": mail,
+    "email-inbox-reply": mail,
+    "email-inbox-star-reply": mail,
     "form-sequence-2": radio_and_text,
     "form-sequence-3": styled_option,
     "order-food": food,
@@ -212,6 +221,7 @@ TASKS: dict[str, Solver] = {
     "search-engine": search_result,
     "social-media": post_button,
     "use-autocomplete": completion,
+    "use-autocomplete-nodelay": completion,
     "use-slider": slider,
     "use-spinner": spinner,
 }
