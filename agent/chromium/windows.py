@@ -151,7 +151,9 @@ class Window:
         Raises:
             Unproven: If something may be left; the window must not be used again.
         """
-        tab = self.tabs[context_id]
+        tab = self.tabs.get(context_id)
+        if tab is None:
+            raise Unproven("its page has closed")
         if len(self.context.pages) > 1:
             raise Unproven("there is more than one page in it")
         self._forwarder.shut()  # connections tell a server who comes again; the next run opens it
