@@ -76,6 +76,32 @@ def menu() -> Play:
     ]
 
 
+def icon_menu() -> Play:
+    fields: Mapping[str, object] = {
+        "icon": {"selector": "#query .ui-icon", "attribute": "class", "regex": r"ui-icon-\S+"},
+        "inner": {"selector": "#menu ul li", "all": True},
+        "inner_icons": {"selector": "#menu ul .ui-icon", "attribute": "class", "all": True},
+    }
+    seen = yield Look(extract={"fields": fields})
+    [item] = seen.items
+    entry, icon = "//*[@id='menu']//li/div", item["icon"]
+    if icon is None:
+        [name] = quoted(seen)[1:]
+        wanted, inside = exactly(entry, name), name in item["inner"]
+    else:
+        wanted = f"#menu .{icon}"
+        inside = any(icon in one.split() for one in item["inner_icons"])
+    opened = [{"hover": exactly(entry, "Playback")}, {"wait_for": wanted}] if inside else []
+    return [click("#open-menu"), *opened, click(wanted)]
+
+
+def shades() -> Play:
+    seen = yield Look(extract={"list": "#area span", "fields": {"color": "@data-color"}})
+    color = between(seen, "all the shades of ", " and press")
+    places = [i for i, item in enumerate(seen.items) if item["color"] == color]
+    return [*(click("#area span", nth=place) for place in places), click("#submit")]
+
+
 def grid_coordinate() -> Play:
     seen = yield Look()
     return [click(f"circle[id='{seen.bold[0]}']")]
@@ -157,6 +183,8 @@ TASKS: dict[str, Solver] = {
     "click-dialog-2": dialog_button,
     "click-link": link,
     "click-menu": menu,
+    "click-menu-2": icon_menu,
+    "click-shades": shades,
     "click-tab": tab,
     "click-tab-2": link_in_tabs,
     "click-tab-2-easy": link_in_tabs,

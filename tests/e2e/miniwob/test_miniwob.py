@@ -9,13 +9,14 @@ import pytest
 
 from tests.e2e.asking import Done
 from tests.e2e.conftest import RunningFarm, Site
-from tests.e2e.miniwob import choosing, clicking, entering
+from tests.e2e.miniwob import choosing, clicking, dragging, entering, messages, shapes
 from tests.e2e.miniwob.episodes import Solver, play
 from tests.e2e.miniwob.seeds import SEEDS, with_seeds
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-TASKS: dict[str, Solver] = {**clicking.TASKS, **entering.TASKS, **choosing.TASKS}
+_KINDS = (choosing, clicking, dragging, entering, messages, shapes)
+TASKS: dict[str, Solver] = {task: by for kind in _KINDS for task, by in kind.TASKS.items()}
 _AT_ONCE = 6
 _WITHIN_S = 600
 
@@ -78,4 +79,4 @@ def test_a_task_is_rewarded_in_full(
 
 
 def test_there_are_tasks_enough() -> None:
-    assert len(TASKS) >= 30
+    assert len(TASKS) >= 80
