@@ -256,6 +256,9 @@ class Attempt:
     def _control_moved(self) -> None:
         control = self._tab.control
         self._moved.set()
+        if control.human_may_act:
+            # By whichever way they came; a page does not tell of all that a person can do in it.
+            self._tab.traces.stain("a person had control")
         if control.held:
             self._job_time.stop()
         else:

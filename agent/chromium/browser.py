@@ -232,7 +232,6 @@ class ChromiumBrowser:
         if place is None:
             raise KeyError(context_id)
         _, tab = place
-        tab.traces.stain("a person had control")
         match wanted.kind:
             case "pause":
                 tab.control.move(Move.PAUSE, wanted.by)
@@ -266,7 +265,11 @@ class ChromiumBrowser:
         """Take in what somebody has pressed on the screen, where input is kept out of pages."""
         for window in self._windows.values():
             for tab in window.tabs.values():
-                if tab.happenings is not None and not tab.pressed.full():
+                if tab.happenings is None or tab.pressed.full():
+                    continue
+                # A click of who has control comes through the page. Judged now, since it may end
+                # that control, and would then count once more, on a button of another meaning.
+                if press.key or not tab.control.human_may_act:
                     tab.pressed.put_nowait(press)
 
     async def weigh(self) -> tuple[float, float]:

@@ -160,6 +160,7 @@ class TabControl:
             self.asked = ""
             if self.holder is Holder.HUMAN:
                 self._move(Move.GIVE_UP, "")
+            self._watch()  # where nobody is asked any more, a pause has an end of its own
 
     @asynccontextmanager
     async def acting(self) -> AsyncIterator[None]:

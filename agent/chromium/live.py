@@ -49,6 +49,7 @@ _GONE: dict[End, Reason] = {
     End.CLOSED: "tab_closed",
     End.CRASHED: "tab_crashed",
     End.LOST: "browser_lost",
+    End.FLOODED: "tab_crashed",
 }
 _JOURNALLED: dict[str, HumanKind] = {
     "mouse": "pointer",
@@ -172,6 +173,7 @@ class Watch:
         try:
             self._deeds.put_nowait(deed)
         except asyncio.QueueFull:
+            self._files.pop(id(deed), None)
             await self._refuse(deed, "the page does not keep up")
 
     def _refusal(self, deed: Input) -> str | None:

@@ -35,6 +35,8 @@ class Room:
     closing: int = 0
     used_slots: int = 0
     """Slots that are held, or about to be."""
+    outlasting: int = 0
+    """Those of them that are held in a window that stays when they are free again."""
     prepared: Counter[str] = field(default_factory=Counter)
     """Windows nobody has had yet, by profile; those being prepared included."""
     preparing: bool = False
@@ -66,7 +68,10 @@ class Stock:
         """Say what to open now, if anything: one at a time, and never while somebody waits."""
         if room.preparing or room.awaited or now < self._paused_until:
             return None
-        if room.windows + 1 + _free_slots(room, capacity) > capacity.max_windows:
+        # Not into room that is gone when a kept window is free again, or each job would open one,
+        # and its end close it.
+        free = _free_slots(room, capacity) + room.outlasting
+        if room.windows + 1 + free > capacity.max_windows:
             return None
         fewest = min(self._wanted(), key=lambda kind: room.prepared[kind.profile])
         return fewest if room.prepared[fewest.profile] < self._number else None

@@ -462,6 +462,7 @@ class Tabs:
             windows=len(windows),
             closing=sum(window.closing for window in windows),
             used_slots=sum(self._takes_a_slot(tab) for tab in tabs),
+            outlasting=sum(tab.token is not None and self._outlasts(tab) for tab in tabs),
             prepared=Counter(w.kind.profile for w in windows if w.prepared and not w.closing),
             preparing=any(tab.command_id is None for tab in opening),
             awaited=any(tab.command_id is not None for tab in opening),
@@ -473,6 +474,10 @@ class Tabs:
         # An anonymous window that was asked for is about to be held.
         window = self._windows[tab.window_id]
         return window.identity is None and not window.prepared and not window.closing
+
+    def _outlasts(self, tab: Tab) -> bool:
+        window = self._windows[tab.window_id]
+        return not window.closing and (window.identity is not None or window.kind.resets)
 
     def window_of(self, context_id: str) -> str | None:
         """Return the window a tab is in; a flow is in none."""

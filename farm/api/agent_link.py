@@ -117,7 +117,7 @@ class AgentLink:
         self._bearer = bearer
         self._id: LinkId = link_of(links.rules.coordinator, secrets.token_hex(8))
         self._client_id: ClientId | None = None
-        self._draining = False
+        self._draining: tuple[bool, str] = (False, "")
         """As the registry has it since the last `hello`."""
         self._outbox: asyncio.Queue[wire.ToAgent] = asyncio.Queue(_SEND_QUEUE)
         self._released: dict[str, wire.Token] = {}
@@ -285,7 +285,7 @@ class AgentLink:
             )
             return
         client_id = registered.client_id
-        self._client_id, self._draining = client_id, False
+        self._client_id, self._draining = client_id, (False, "")
         links.may_use(self._bearer.token_id, client_id)
         links.interventions.advertised(client_id, hello.capabilities)
         await self.send(
@@ -318,14 +318,16 @@ class AgentLink:
         await self._socket.close()
 
     async def _report(self, client_id: ClientId, report: wire.Report) -> None:
-        if report.draining != self._draining:
-            self._draining = report.draining
+        if (now := (report.draining, report.draining_because)) != self._draining:
+            self._draining = now
             log.info(
                 "agent.draining" if report.draining else "agent.takes_again",
                 client_id=client_id,
                 because=report.draining_because,
             )
-            await self._links.registry.set_draining(client_id, report.draining)
+            await self._links.registry.set_draining(
+                client_id, report.draining, because=report.draining_because
+            )
         gone = await self._links.registry.report(
             client_id,
             self._id,

@@ -238,6 +238,7 @@ def agent_view(client: Client, snapshot: Snapshot) -> AgentView:
         client_type=client.client_type.value,
         present=is_present(client, snapshot),
         draining=client.draining,
+        draining_because=client.draining_because or None,
         epoch=client.epoch,
         browser=client.browser,
         namespaces=client.namespaces,

@@ -3,7 +3,7 @@
 from farm.cli import output
 from farm.cli.connect import AsJson, farm_command
 from farm.cli.exits import ExitCode
-from farm.protocol.resources import AssignmentView, BoundsView
+from farm.protocol.resources import AgentView, AssignmentView, BoundsView
 from farm.sdk import FarmClient
 
 
@@ -20,7 +20,7 @@ async def agents(client: FarmClient, as_json: AsJson = False) -> ExitCode:
             (
                 agent.client_id,
                 agent.client_type,
-                _state(agent.present, agent.draining),
+                _state(agent),
                 f"{agent.used_slots}/{agent.capacity.max_concurrency or '-'}",
                 _windows(agent.windows, agent.prepared),
                 agent.contexts,
@@ -34,10 +34,12 @@ async def agents(client: FarmClient, as_json: AsJson = False) -> ExitCode:
     return ExitCode.SUCCEEDED
 
 
-def _state(present: bool, draining: bool) -> str:
-    if not present:
+def _state(agent: AgentView) -> str:
+    if not agent.present:
         return "absent"
-    return "draining" if draining else "present"
+    if not agent.draining:
+        return "present"
+    return f"draining ({agent.draining_because})" if agent.draining_because else "draining"
 
 
 def _windows(number: int, prepared: int) -> str:

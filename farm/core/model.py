@@ -188,6 +188,8 @@ class Client:
     seen_at: Instant
     """When a frame of its runtime last arrived."""
     draining: bool = False
+    draining_because: str = ""
+    """In its own words; empty where it has been asked to, or does not say."""
     browser: str | None = None
     windows: Mapping[WindowId, Window] = field(default_factory=dict)
     contexts: Mapping[ContextId, Context] = field(default_factory=Contexts)

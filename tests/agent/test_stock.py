@@ -13,6 +13,7 @@ from tests.agent.scene import Scene
 
 GERMAN = BrowserOptions(locale="de-DE")
 ROOMY = wire.Capacity(max_concurrency=2, max_windows=4)
+RESETS = wire.OpenWindow(profile="/ns", resets=True)
 
 
 def prepares(instructions: list[Instruction]) -> list[ev.PrepareWindow]:
@@ -235,6 +236,34 @@ def test_a_prepared_window_goes_where_there_is_room_for_no_other() -> None:
     assert prepares(scene.passes(0.1)) == []
 
 
+@pytest.mark.parametrize("identity", ["shop", None], ids=["named", "cleaned in place"])
+def test_a_window_that_stays_does_not_make_others_come_and_go(identity: str | None) -> None:
+    scene = Scene(prepared=4, capacity=wire.Capacity(max_concurrency=2, max_windows=5))
+    scene.welcomed()
+    kept = wire.OpenWindow(identity=identity) if identity is not None else RESETS
+    (order,) = scene.hear(wire.Command(command_id="open", body=kept))
+    assert isinstance(order, ev.OpenWindow)
+    scene.on(ev.Opened("open"))
+    tab = order.context_id
+
+    def job(counter: int) -> list[Instruction]:
+        name = f"run-{counter}"
+        done = [*scene.runs(tab, counter, name, last=True), *scene.passes(0.1)]
+        done += [*scene.ends(run=name), *scene.on(ev.Reset(tab, clean=True))]
+        done += [*scene.releases(tab, counter), *scene.passes(0.1)]
+        for made in prepares(done):
+            scene.on(ev.Prepared(made.context_id))
+        for window_id in closes(done):
+            scene.on(ev.WindowGone(window_id))
+        return done
+
+    for counter in range(1, 5):
+        job(counter)
+    later = [i for counter in range(5, 9) for i in job(counter)]
+    assert prepares(later) == []
+    assert closes(later) == []
+
+
 def test_a_window_that_can_not_be_opened_is_not_tried_again_at_once() -> None:
     scene = Scene(prepared=1, capacity=ROOMY)
     scene.welcomed()
@@ -282,9 +311,6 @@ def test_the_crash_of_one_leaves_room_for_another() -> None:
     assert closes(scene.on(ev.TabCrashed(tab))) == ["W1"]
     scene.on(ev.WindowGone("W1"))
     assert len(prepares(scene.passes(0.1))) == 1
-
-
-RESETS = wire.OpenWindow(profile="/ns", resets=True)
 
 
 def lent_for_resets() -> tuple[Scene, str]:

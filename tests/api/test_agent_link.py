@@ -341,12 +341,13 @@ async def test_a_release_is_told_once_however_often_its_token_is_still_reported(
 
 async def test_a_draining_agent_is_given_nothing(served: Served, agent: Dialled) -> None:
     await agent.greeted()
-    await agent.link.send(wire.Report(epoch_number=1, number=1, draining=True))
-    job_id = await served.farm.submit()
-    async with asyncio.timeout(5):
-        while (await client(served)).draining is False:
-            await asyncio.sleep(0.005)
-    assert await served.farm.waits(job_id) == "draining"
+    for number, because in enumerate(("", "low_disk: 9 bytes are free"), start=1):
+        report = wire.Report(epoch_number=1, number=number, draining=True, draining_because=because)
+        await agent.link.send(report)
+        async with asyncio.timeout(5):
+            while (known := await client(served)).draining_because != because or not known.draining:
+                await asyncio.sleep(0.005)
+    assert await served.farm.waits(await served.farm.submit()) == "draining"
 
 
 async def test_a_job_goes_over_the_wire_and_its_result_is_confirmed(

@@ -10,7 +10,7 @@ import pytest
 
 from farm.cli.exits import ExitCode
 from farm.core.job_states import AttemptState, JobState
-from farm.core.model import Instant
+from farm.core.model import ClientId, Instant
 from farm.protocol import messages as wire
 from farm.stores.records import Evidence, Expected, RecordingEnd
 from tests.api.stack import AGENT, Stack, running
@@ -232,6 +232,14 @@ async def test_a_token_is_written_to_stdout_alone(stack: Stack) -> None:
 async def test_the_fleet_is_listed_even_where_there_is_none(stack: Stack, what: str) -> None:
     assert json.loads((await farm(stack, what, "--json")).stdout) == []
     assert (await farm(stack, what)).exit_code == ExitCode.SUCCEEDED
+
+
+async def test_why_an_agent_drains_is_shown(stack: Stack) -> None:
+    await connect(stack)
+    await stack.registry.set_draining(ClientId(AGENT), because="recycling: browser_uses: 2000")
+    assert "draining (recycling: browser_uses: 2000)" in (await farm(stack, "agents")).stdout
+    (agent,) = json.loads((await farm(stack, "agents", "--json")).stdout)
+    assert agent["draining_because"] == "recycling: browser_uses: 2000"
 
 
 async def test_what_is_known_of_a_command_and_of_delivery_is_shown(stack: Stack) -> None:

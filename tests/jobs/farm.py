@@ -28,18 +28,10 @@ from farm.core.model import (
 )
 from farm.core.reservation import Denial
 from farm.errors import StoreUnavailableError
-from farm.jobs.attempts import AttemptRules, AttemptRunner
-from farm.jobs.dispatcher import GoneRule, JobDispatcher
-from farm.jobs.feed import JobFeed
-from farm.jobs.ids import random_id
-from farm.jobs.interventions import Interventions
-from farm.jobs.leasing import Leases
-from farm.jobs.live import LiveAttempts
-from farm.jobs.recorder import Recorder
-from farm.jobs.service import JobService
+from farm.jobs.attempts import AttemptRules
 from farm.jobs.sharing import Sharing
+from farm.main.jobs import JobRules, jobs_of
 from farm.manager.delivery import AppNode
-from farm.manager.manager import WorkerContextManager
 from farm.protocol import messages as wire
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.plan import Egress
@@ -94,46 +86,30 @@ class Farm:
         )
         log = MemoryCommandLog(since=self.now)
         self.node = AppNode(commands=log, clock=self.clock)
-        self.feed, self.live = JobFeed(), LiveAttempts()
-        self.manager = WorkerContextManager(
-            context_registry=self.registry,
-            connection_registry=self.registry,
-            browser_window_registry=self.registry,
-            app_node=self.node,
-            clock=self.clock,
-            new_id=lambda: random_id("cmd"),
-            task_timeout_ms=300_000,
-            provision_timeout_s=5,
-        )
-        runner = AttemptRunner(
-            ledger=ledger,
-            app_node=self.node,
-            live=self.live,
-            feed=self.feed,
-            clock=self.clock,
-            new_id=random_id,
-            rules=AttemptRules(
-                egress=Egress(),
-                renew_interval_s=renew_interval_s,
-                retry_initial_s=4.0,
-                retry_max_s=60.0,
-                max_free_losses=2,
-            ),
-            on_success=lambda: None,
-        )
         self.identities = identity_book(database, self.clock)
-        self.dispatcher = JobDispatcher(
+        jobs = jobs_of(
             ledger=ledger,
             registry=self.registry,
-            manager=self.manager,
-            runner=runner,
-            live=self.live,
-            leases=Leases(self.identities.store),
-            feed=self.feed,
+            app_node=self.node,
+            identities=self.identities,
             clock=self.clock,
-            gone=GoneRule(after_s=WINDOW_S * 1.25),
+            rules=JobRules(
+                attempts=AttemptRules(
+                    egress=Egress(),
+                    renew_interval_s=renew_interval_s,
+                    retry_initial_s=4.0,
+                    retry_max_s=60.0,
+                    max_free_losses=2,
+                ),
+                provision_timeout_s=5,
+                gone_after_s=WINDOW_S * 1.25,
+            ),
             coordinator=name,
+            answer_s=0.5,
         )
+        self.feed, self.live, self.manager = jobs.feed, jobs.live, jobs.manager
+        self.dispatcher, self.recorder = jobs.dispatcher, jobs.recorder
+        self.interventions, self.jobs = jobs.interventions, jobs.service
         self.sharing = Sharing(
             coordinator=name or "farm",
             ledger=ledger,
@@ -143,12 +119,6 @@ class Farm:
             gone_after_s=WINDOW_S * 1.25,
         )
         self.sharing.begin()
-        self.recorder = Recorder(ledger, self.live, self.feed, self.clock)
-        self.interventions = Interventions(self.live, self.node, random_id, answer_s=0.5)
-        self.jobs = JobService(
-            ledger, self.identities, self.dispatcher, self.feed, self.clock, self.interventions
-        )
-
         self.loop: asyncio.Task[None] | None = None
 
     def clock(self) -> Instant:

@@ -95,9 +95,11 @@ class Both:
         assert one == await self._second.heard(client_id, link, now=now)
         return one
 
-    async def set_draining(self, client_id: ClientId, draining: bool = True) -> None:
-        await self._first.set_draining(client_id, draining)
-        await self._second.set_draining(client_id, draining)
+    async def set_draining(
+        self, client_id: ClientId, draining: bool = True, *, because: str = ""
+    ) -> None:
+        await self._first.set_draining(client_id, draining, because=because)
+        await self._second.set_draining(client_id, draining, because=because)
 
     async def unlink(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:
         one = await self._first.unlink(client_id, link, now=now)

@@ -4,11 +4,12 @@ import asyncio
 
 import pytest
 
+from farm.core.control import Control
 from farm.core.job_states import JobState
 from farm.core.model import Namespace, Token
 from farm.errors import NotFoundError
 from farm.stores.ports.ledger import Ledger
-from farm.stores.records import Expected
+from farm.stores.records import Controlled, Expected
 from tests.stores.ledger_rows import (
     HAR,
     NS,
@@ -385,3 +386,54 @@ class TestRecordings:
         await ledger.add_artifact(recorded("har"), TOKEN)
         assert await ledger.recordings_size(NS) == 68
         assert await ledger.recordings_size(Namespace("other")) == 0
+
+
+class TestFallingBack:
+    async def test_nothing_of_the_first_place_is_found_beside_what_the_second_gives(
+        self, ledger: Ledger
+    ) -> None:
+        await running(ledger)
+        told = [
+            said(1, "started", began=True),
+            items(2, 3),
+            said(3, "effect_begun", effect_begun=effect(effect="idempotent")),
+            said(4, "effect_done", effect_done="e1"),
+        ]
+        await ledger.record("a1", TOKEN, told, now=T0)
+        await ledger.add_artifact(artifact(), TOKEN)
+        end = finish(JobState.QUEUED, falls_back_to="a tab", counts=False)
+        job = await ledger.finish(end, now=at(5))
+        assert job is not None
+        assert (job.match_key, job.attempts, job.free_losses) == ("a tab", 0, 0)
+        assert (job.item_count, job.artifact_count) == (0, 0)
+        assert await titles(ledger) == []
+        assert await ledger.artifacts("j1") == []
+        # What was done to the world is no finding.
+        assert [e.effect_id for e in await ledger.effects("j1")] == ["e1"]
+        await started(ledger, attempt_id="a2", token=LATER)
+        more = [items(1, 2, attempt_id="a2"), items(2, 1, dataset="more", attempt_id="a2")]
+        await ledger.record("a2", LATER, more, now=at(6))
+        kept = await ledger.add_artifact(artifact(attempt_id="a2"), LATER)
+        assert kept is not None
+        assert kept.name == "a.png"
+        job = await ledger.finish(finish(attempt_id="a2"), now=at(7))
+        assert job is not None
+        assert (job.state, job.item_count, job.artifact_count) == (JobState.SUCCEEDED, 3, 1)
+        assert len(await titles(ledger)) == 3
+
+    async def test_a_job_that_was_paused_or_cancelled_meanwhile_is_so_afterwards(
+        self, ledger: Ledger
+    ) -> None:
+        await running(ledger)
+        pausing = said(2, "pausing", controlled=Controlled(control=Control.PAUSING, by="anna"))
+        await ledger.record("a1", TOKEN, [items(1, 1), pausing], now=T0)
+        end = finish(JobState.QUEUED, falls_back_to="a tab", counts=False)
+        job = await ledger.finish(end, now=at(5))
+        assert job is not None
+        assert (job.match_key, job.control, job.control_by) == ("a tab", Control.PAUSED, "anna")
+        await running(ledger, "j2", "b1")
+        await ledger.record("b1", TOKEN, [items(1, 1, attempt_id="b1")], now=T0)
+        await ledger.request_cancel(NS, "j2", now=at(4))
+        job = await ledger.finish(finish(JobState.QUEUED, "b1", falls_back_to="a tab"), now=at(5))
+        assert job is not None
+        assert (job.state, job.match_key, job.item_count) == (JobState.CANCELLED, "any", 1)

@@ -188,10 +188,14 @@ async def test_epochs_grow_also_after_a_removal(registry: Registry) -> None:
 async def test_a_draining_agent_is_given_nothing(registry: Registry) -> None:
     client = await registered(registry)
     await reported(registry, "T1", client=client)
-    await registry.set_draining(A)
+    await registry.set_draining(A, because="low_disk: 9 bytes are free")
     assert await registry.assign(request(), A, T1, now=T0, timeout_s=1) is Denial.NOT_READY
     assert await registry.reserve_window(A, identity=None, now=T0) is Denial.NOT_READY
+    (known,) = (await registry.snapshot(now=T0)).clients
+    assert (known.draining, known.draining_because) == (True, "low_disk: 9 bytes are free")
     await registry.set_draining(A, False)
+    (known,) = (await registry.snapshot(now=T0)).clients
+    assert (known.draining, known.draining_because) == (False, "")
     assert not isinstance(await registry.assign(request(), A, T1, now=T0, timeout_s=1), Denial)
 
 

@@ -271,7 +271,7 @@ class Anything(SideBySide):
         if not really:
             return
         if drains is not None:
-            self.ask(self.both.set_draining, client_id, drains)
+            self.ask(self.both.set_draining, client_id, drains, because=f"{off}")
         else:
             self.ask(self.both.remove, client_id, epoch=self.epoch(client_id, off))
 

@@ -21,19 +21,12 @@ from farm.api.serving import ApiRunner
 from farm.api.verify import verify_route
 from farm.clock import Clock, system_clock
 from farm.core.model import Namespace
-from farm.jobs.attempts import AttemptRules, AttemptRunner
-from farm.jobs.dispatcher import GoneRule, JobDispatcher
-from farm.jobs.feed import JobFeed
-from farm.jobs.ids import random_id
-from farm.jobs.interventions import Interventions
-from farm.jobs.leasing import Leases
-from farm.jobs.live import LiveAttempts
-from farm.jobs.recorder import Recorder
-from farm.jobs.service import JobService
+from farm.jobs.attempts import AttemptRules
+from farm.jobs.dispatcher import JobDispatcher
+from farm.main.jobs import JobRules, jobs_of
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
 from farm.manager.loops import every
-from farm.manager.manager import WorkerContextManager
 from farm.manager.probe import AgentProbe
 from farm.protocol.plan import Egress
 from farm.protocol.resources import PointView, VerifyEnd
@@ -136,51 +129,33 @@ async def serving(
     try:
         registry = registry or MemoryRegistry(store_epoch=epoch, presence_window_s=WINDOW_S)
         log = log or MemoryCommandLog(since=clock())
-        node, feed, live = AppNode(commands=log, clock=clock), JobFeed(), LiveAttempts()
+        node = AppNode(commands=log, clock=clock)
         tokens = TokenBook(ledger, clock)
-        manager = WorkerContextManager(
-            context_registry=registry,
-            connection_registry=registry,
-            browser_window_registry=registry,
-            app_node=node,
-            clock=clock,
-            new_id=lambda: random_id("cmd"),
-        )
         identities = identity_book(database, clock)
-        dispatcher = JobDispatcher(
+        jobs = jobs_of(
             ledger=ledger,
             registry=registry,
-            manager=manager,
-            runner=AttemptRunner(
-                ledger=ledger,
-                app_node=node,
-                live=live,
-                feed=feed,
-                clock=clock,
-                new_id=random_id,
-                rules=AttemptRules(
+            app_node=node,
+            identities=identities,
+            clock=clock,
+            rules=JobRules(
+                attempts=AttemptRules(
                     egress=Egress(),
                     renew_interval_s=1.0,
                     retry_initial_s=0.05,
                     retry_max_s=1.0,
                     max_free_losses=5,
                 ),
-                on_success=lambda: None,
+                gone_after_s=WINDOW_S * 3,
             ),
-            live=live,
-            leases=Leases(identities.store),
-            feed=feed,
-            clock=clock,
-            gone=GoneRule(after_s=WINDOW_S * 3),
         )
-        interventions = Interventions(live, node, random_id)
-        jobs = JobService(ledger, identities, dispatcher, feed, clock, interventions)
+        dispatcher, manager = jobs.dispatcher, jobs.manager
         links = AgentLinks(
             registry=registry,
             app_node=node,
             dispatcher=dispatcher,
-            recorder=Recorder(ledger, live, feed, clock),
-            interventions=interventions,
+            recorder=jobs.recorder,
+            interventions=jobs.interventions,
             disconnects=Disconnects(manager, clock, grace_s=None),
             clock=clock,
             channel_refused=lambda *_: None,
@@ -190,7 +165,7 @@ async def serving(
             registry=registry,
             app_node=node,
             ledger=ledger,
-            jobs=jobs,
+            jobs=jobs.service,
             clock=clock,
             agent_is_gone=dispatcher.agent_is_gone,
         )
@@ -208,10 +183,10 @@ async def serving(
                 ),
                 registry=registry,
                 app_node=node,
-                jobs=jobs,
+                jobs=jobs.service,
                 identities=identities,
                 dispatcher=dispatcher,
-                feed=feed,
+                feed=jobs.feed,
                 tokens=tokens,
                 owns=links.owns,
                 misses=manager.misses,

@@ -28,6 +28,7 @@ class MemoryConnections(MemoryClients):
                 capacity=client.capacity,
                 browser=client.browser,
                 draining=client.draining,
+                draining_because=client.draining_because,
                 seen_at=now,
             )
         else:
@@ -64,10 +65,12 @@ class MemoryConnections(MemoryClients):
             self.changed()
         return True
 
-    async def set_draining(self, client_id: ClientId, draining: bool = True) -> None:
+    async def set_draining(
+        self, client_id: ClientId, draining: bool = True, *, because: str = ""
+    ) -> None:
         """See `ConnectionRegistry.set_draining`."""
         if client := self._clients.get(client_id):
-            self._put(replace(client, draining=draining))
+            self._put(replace(client, draining=draining, draining_because=because))
 
     async def unlink(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:
         """See `ConnectionRegistry.unlink`."""

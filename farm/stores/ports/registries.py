@@ -45,8 +45,10 @@ class ConnectionRegistry(Protocol):
         """Note that a frame of the agent's runtime came; False if `link` is not the current one."""
         ...
 
-    async def set_draining(self, client_id: ClientId, draining: bool = True) -> None:
-        """Let the agent take nothing new, or again what there is."""
+    async def set_draining(
+        self, client_id: ClientId, draining: bool = True, *, because: str = ""
+    ) -> None:
+        """Let the agent take nothing new, or again what there is; note why."""
         ...
 
     async def unlink(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:

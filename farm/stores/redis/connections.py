@@ -35,9 +35,11 @@ class RedisConnections(RedisShard):
         reply = await self.run("heard", client_id, link, repr(now), repr(self._window_s))
         return bool(reply[0] == "ok")
 
-    async def set_draining(self, client_id: ClientId, draining: bool = True) -> None:
+    async def set_draining(
+        self, client_id: ClientId, draining: bool = True, *, because: str = ""
+    ) -> None:
         """See `ConnectionRegistry.set_draining`."""
-        await self.run("set_draining", client_id, int(draining))
+        await self.run("set_draining", client_id, int(draining), because)
 
     async def unlink(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:
         """See `ConnectionRegistry.unlink`."""

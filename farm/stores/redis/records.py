@@ -76,6 +76,7 @@ def client_fields(client: Client) -> list[str | int]:
     capacity = client.capacity
     fields: dict[str, str | int] = {
         "draining": int(client.draining),
+        "draining_because": client.draining_because,
         "namespaces": json_text(client.namespaces),
         "max_windows": capacity.max_windows,
         "max_tabs_per_window": capacity.max_tabs_per_window,
@@ -225,6 +226,7 @@ def client_from(parts: Sequence[Any]) -> Client:
         ),
         seen_at=Instant(float(seen_at)),
         draining=fields["draining"] == "1",
+        draining_because=fields.get("draining_because", ""),
         browser=fields.get("browser"),
         windows={one.window_id: one for one in map(_window_from, windows)},
         contexts={one.context_id: one for one in _contexts_from(contexts, frozenset(dirty))},

@@ -6,10 +6,11 @@ import contextlib
 import pytest
 
 from agent.chromium.control import TabControl
-from agent.machine.control import Holder, OutOfPlaceError
+from agent.machine.control import Holder, Move, OutOfPlaceError
 from agent.ports import Outcome
 from farm.protocol.failures import Reason
 from farm.protocol.messages import Intervene, Intervention, Token
+from farm.protocol.plan import BrowserOptions
 from tests.agent.chromium.rig import PLAIN, Rig, reason
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("headless_browser")]
@@ -43,6 +44,36 @@ async def test_a_run_that_nobody_lets_go_on_fails_by_name() -> None:
     assert outcome.failure is not None
     assert outcome.failure.detail == "held by anna; nobody let it go on within 0.3 s"
     assert outcome.page_gone
+
+
+async def test_a_step_that_asks_in_vain_leaves_a_pause_that_has_an_end() -> None:
+    human = {"type": "human", "message": "Solve it", "timeout": 600, "optional": True}
+    async with Rig(longest_pause_s=0.3) as rig, asyncio.TaskGroup() as group:
+        await rig.window()
+        running = group.create_task(rig.run(human, *STEPS))
+        await rig.until(lambda: control(rig).asked)
+        control(rig).move(Move.TAKE_OVER, "anna")
+        control(rig).move(Move.LEAVE, "anna")  # as who watches from elsewhere, and vanishes
+        outcome = await running
+    assert reason(outcome) is Reason.PAUSED_TOO_LONG
+
+
+@pytest.mark.parametrize("way", ["asked", "button", "farm"])
+async def test_a_tab_that_a_person_had_is_not_made_clean_in_place(way: str) -> None:
+    async with Rig() as rig, asyncio.TaskGroup() as group:
+        await rig.browser.open_window("w", "c", BrowserOptions(), resets=True)
+        human = {"type": "human", "message": "Solve it"}
+        steps = ({"type": "goto", "url": PLAIN}, {"type": "wait", "ms": 200})
+        running = group.create_task(rig.run(*steps, *([human] if way == "asked" else steps)))
+        await rig.until(lambda: rig.journal.begun("goto"))
+        if way == "button":
+            control(rig).move(Move.TAKE_OVER, "somebody at the browser")
+        elif way == "farm":
+            await rig.browser.intervene("c", wanted("takeover"))
+        await rig.until(lambda: control(rig).holder is Holder.HUMAN)
+        control(rig).move(Move.HAND_BACK, "anna")
+        assert (await running).outcome == "succeeded"
+        assert not await rig.browser.reset("c")
 
 
 async def test_a_run_that_is_held_can_be_cancelled_and_its_tab_is_closed() -> None:

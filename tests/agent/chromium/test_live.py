@@ -266,21 +266,23 @@ async def test_who_watches_is_told_that_the_tab_has_crashed_closed_or_gone(
     headless_browser: Found,
 ) -> None:
     async with Rig() as rig:
-        for name in ("crash", "close", "task", "kill"):
+        for name in ("crash", "close", "flood", "task", "kill"):
             await rig.window(name, name)
-        ends = {name: ChannelEnd() for name in ("crash", "close", "task", "kill", "none")}
+        ends = {name: ChannelEnd() for name in ("crash", "close", "flood", "task", "kill", "none")}
         async with asyncio.timeout(20), asyncio.TaskGroup() as group:
             for name, end in ends.items():
                 end.says(**LOOK)
                 group.create_task(rig.browser.watch(name, end))
-            for name in ("crash", "close", "task", "kill"):
+            for name in ("crash", "close", "flood", "task", "kill"):
                 await ends[name].until(lambda end=ends[name]: end.pictures)  # type: ignore[misc]
             crashing = group.create_task(_crash(rig))
             await rig.page("close", "close").close()
             rig.browser._windows["task"].tabs["task"].begin_task()
+            rig.browser._windows["flood"].tabs["flood"].flooded()
             for name, why in (
                 ("crash", "tab_crashed"),
                 ("close", "tab_closed"),
+                ("flood", "tab_crashed"),
                 ("task", "task_over"),
                 ("none", "tab_closed"),
             ):

@@ -1,5 +1,7 @@
 """Tasks that want a choice made: lists, boxes, dates, sliders, results of a search."""
 
+from itertools import chain
+
 from tests.e2e.miniwob.episodes import Look, Play, Solver, Step
 from tests.e2e.miniwob.moves import (
     SUBMIT,
@@ -97,13 +99,37 @@ def slider() -> Play:
     lowest = yield Look(steps=[press("Home", handle)], extract={"fields": {"value": value}})
     highest = yield Look(steps=[press("End", handle)], extract={"fields": {"value": value}})
     low, high = lowest.items[0]["value"], highest.items[0]["value"]
-    page = (high - low) // 5
-    pages, rest = divmod(int(between(lowest, "Select ", " with the slider")) - low, page)
+    wanted = int(between(lowest, "Select ", " with the slider"))
+    return [*_slide(handle, wanted, low, high), SUBMIT]
+
+
+def sliders() -> Play:
+    seen = yield Look()
+    wanted = between(seen, "combination [", "]").split(",")
+    steps = [
+        _slide(f"#slider-{number} .ui-slider-handle", int(value), 0, 20)
+        for number, value in enumerate(wanted, 1)
+    ]
+    return [*chain.from_iterable(steps), SUBMIT]
+
+
+def slider_and_box() -> Play:
+    seen = yield Look()
+    wanted = int(between(seen, "Select ", " with the slider"))
+    [box] = ordinals(seen)
+    return [
+        *_slide(".ui-slider-handle", wanted, -10, 10),
+        {"check": {"selector": "#area input[type=checkbox]", "nth": box}},
+        SUBMIT,
+    ]
+
+
+def _slide(handle: str, value: int, low: int, high: int) -> list[Step]:
+    pages, rest = divmod(value - low, (high - low) // 5)
     return [
         press("Home", handle),
         *[press("PageUp", handle)] * pages,
         *[press("ArrowRight", handle)] * rest,
-        SUBMIT,
     ]
 
 
@@ -118,36 +144,6 @@ def food() -> Play:
         wanted = [i for i, item in enumerate(seen.items) if kind in item["types"]][:1] * int(count)
     order = click("#submit-order button")
     return [*(click(".food-item .add", nth=place) for place in wanted), order]
-
-
-def post_button() -> Play:
-    users = {"selector": ".details .username", "all": True}
-    seen = yield Look(extract={"fields": {"users": users}})
-    user, action = seen.bold
-    post = f"#area .media:nth-child({seen.items[0]['users'].index(user) + 1})"
-    if action in ("Reply", "Retweet", "Like"):
-        return [click(f"{post} .{action.lower()}")]
-    return [click(f"{post} .more"), click(f"{post} li >> text={action}")]
-
-
-def mail() -> Play:
-    sender = {"selector": ".email-sender", "required": True}
-    seen = yield Look(extract={"list": "#main .email-thread", "fields": {"sender": sender}})
-    place = [item["sender"] for item in seen.items].index(seen.bold[0])
-    opened = click("#main .email-thread .email-sender", nth=place)
-    if "trash" in seen.utterance:
-        return [click("#main .email-thread .trash", nth=place)]
-    if "star" in seen.utterance:
-        return [click("#main .email-thread .star", nth=place)]
-    kind, field = ("reply", "#reply-text"), "#reply-text"
-    if "forward" in seen.utterance:
-        kind, field = ("forward", "#forward"), "#forward .forward-sender"
-    return [
-        opened,
-        click(f"#email .email-{kind[0]}"),
-        fill(field, seen.bold[1]),
-        click(f"#send-{kind[0]}"),
-    ]
 
 
 def contact() -> Play:
@@ -195,23 +191,27 @@ def _complete(field: str, text: str) -> list[Step]:
 
 
 TASKS: dict[str, Solver] = {
+    "book-flight": flight,
     "book-flight-nodelay": flight,
     "choose-date": date,
     "choose-date-easy": date,
+    "choose-date-medium": date,
+    "choose-date-nodelay": date,
     "choose-list": option,
     "click-checkboxes": boxes,
     "click-checkboxes-large": boxes,
     "click-checkboxes-transfer": boxes,
     "click-option": radio,
     "click-scroll-list": options,
-    "email-inbox": mail,
+    "form-sequence": slider_and_box,
     "form-sequence-2": radio_and_text,
     "form-sequence-3": styled_option,
     "order-food": food,
     "phone-book": contact,
     "search-engine": search_result,
-    "social-media": post_button,
     "use-autocomplete": completion,
+    "use-autocomplete-nodelay": completion,
     "use-slider": slider,
+    "use-slider-2": sliders,
     "use-spinner": spinner,
 }

@@ -39,7 +39,10 @@ def link_in_tabs() -> Play:
     words = {"selector": ".alink", "all": True}
     seen = yield Look(extract={"list": "#area > div", "fields": {"words": words}})
     [word] = quoted(seen)
-    tab = next(i for i, item in enumerate(seen.items, 1) if word in item["words"])
+    # A link that is nowhere would be in a tab that is filled only when it is opened.
+    tab = next((i for i, item in enumerate(seen.items, 1) if word in item["words"]), None)
+    if tab is None:
+        return [click("#area a[href='#tabs-2']")]
     found = exactly(f"//*[@id='tabs-{tab}']//span[@class='alink']", word)
     return [click(f"#area a[href='#tabs-{tab}']"), click(found, first=True)]
 
@@ -71,6 +74,32 @@ def menu() -> Play:
         {"wait_for": exactly(entry, leaf)},
         click(exactly(entry, leaf)),
     ]
+
+
+def icon_menu() -> Play:
+    fields: Mapping[str, object] = {
+        "icon": {"selector": "#query .ui-icon", "attribute": "class", "regex": r"ui-icon-\S+"},
+        "inner": {"selector": "#menu ul li", "all": True},
+        "inner_icons": {"selector": "#menu ul .ui-icon", "attribute": "class", "all": True},
+    }
+    seen = yield Look(extract={"fields": fields})
+    [item] = seen.items
+    entry, icon = "//*[@id='menu']//li/div", item["icon"]
+    if icon is None:
+        [name] = quoted(seen)[1:]
+        wanted, inside = exactly(entry, name), name in item["inner"]
+    else:
+        wanted = f"#menu .{icon}"
+        inside = any(icon in one.split() for one in item["inner_icons"])
+    opened = [{"hover": exactly(entry, "Playback")}, {"wait_for": wanted}] if inside else []
+    return [click("#open-menu"), *opened, click(wanted)]
+
+
+def shades() -> Play:
+    seen = yield Look(extract={"list": "#area span", "fields": {"color": "@data-color"}})
+    color = between(seen, "all the shades of ", " and press")
+    places = [i for i, item in enumerate(seen.items) if item["color"] == color]
+    return [*(click("#area span", nth=place) for place in places), click("#submit")]
 
 
 def grid_coordinate() -> Play:
@@ -132,6 +161,9 @@ def ticket() -> Play:
     return [click(".buy-ticket", nth=values.index(best(values)))]
 
 
+_UNFOLD = always(click("#area h3"), {"wait_for": ".ui-accordion-content"}, SUBMIT)
+_FIRST_BUTTON = always(click("aria/ONE"))
+
 TASKS: dict[str, Solver] = {
     "ascending-numbers": always(
         click("xpath///*[local-name()='text'][.='1']"),
@@ -142,17 +174,25 @@ TASKS: dict[str, Solver] = {
     "click-button-sequence": always(
         click("role=button[name='ONE']"), click("role=button[name='TWO']")
     ),
-    "click-collapsible": always(click("#area h3"), {"wait_for": ".ui-accordion-content"}, SUBMIT),
+    "click-collapsible": _UNFOLD,
     "click-collapsible-2": link_in_sections,
+    "click-collapsible-2-nodelay": link_in_sections,
+    "click-collapsible-nodelay": _UNFOLD,
     "click-color": color,
     "click-dialog": always(click(".ui-dialog-titlebar-close")),
     "click-dialog-2": dialog_button,
     "click-link": link,
     "click-menu": menu,
+    "click-menu-2": icon_menu,
+    "click-shades": shades,
     "click-tab": tab,
     "click-tab-2": link_in_tabs,
+    "click-tab-2-easy": link_in_tabs,
+    "click-tab-2-hard": link_in_tabs,
+    "click-tab-2-medium": link_in_tabs,
     "click-test": always(click("text/Click Me!")),
-    "click-test-2": always(click("aria/ONE")),
+    "click-test-2": _FIRST_BUTTON,
+    "click-test-transfer": _FIRST_BUTTON,
     "click-widget": widget,
     "find-greatest": greatest_card,
     "grid-coordinate": grid_coordinate,

@@ -2,7 +2,7 @@
 
 import re
 
-from tests.e2e.miniwob.episodes import Look, Play, Solver
+from tests.e2e.miniwob.episodes import Look, Play, Solver, Step
 from tests.e2e.miniwob.moves import (
     SUBMIT,
     always,
@@ -104,6 +104,18 @@ def copy() -> Play:
     return [fill("#answer-input", seen.items[0]["text"]), SUBMIT]
 
 
+def copy_one() -> Play:
+    shown = {"selector": "#area textarea", "prop": "value", "all": True}
+    seen = yield Look(extract={"fields": {"texts": shown}})
+    return [fill("#answer-input", seen.items[0]["texts"][ordinals(seen)[0]]), SUBMIT]
+
+
+def highlight() -> Play:
+    seen = yield Look()
+    paragraph = "#randomText" if not ordinals(seen) else "#randomText p"
+    return [click(paragraph, nth=next(iter(ordinals(seen)), 0), count=3), SUBMIT]
+
+
 def scroll_by_keys() -> Play:
     seen = yield Look()
     key = "Control+End" if "to the bottom" in seen.utterance else "Control+Home"
@@ -145,6 +157,45 @@ def arithmetic() -> Play:
     return [fill("#math-answer", {"+": one + two, "-": one - two, "x": one * two}[sign]), SUBMIT]
 
 
+def blocks() -> Play:
+    shown = {"selector": ".addition-block", "count": True}
+    seen = yield Look(extract={"fields": {"blocks": shown}})
+    return [fill("#math-answer", seen.items[0]["blocks"]), SUBMIT]
+
+
+def guess() -> Play:
+    low, high = 0, 9
+    steps: list[Step] = []
+    lower = {"selector": "#lower:not(.hide)", "exists": True}
+    higher = {"selector": "#higher:not(.hide)", "exists": True}
+    while True:
+        middle = (low + high) // 2
+        steps = [*steps, fill("#tt", middle), SUBMIT]
+        seen = yield Look(steps=steps, extract={"fields": {"lower": lower, "higher": higher}})
+        [hint] = seen.items
+        if hint["lower"]:
+            high = middle - 1
+        elif hint["higher"]:
+            low = middle + 1
+        else:
+            return steps
+
+
+def command() -> Play:
+    said = {"fields": {"said": {"selector": ".output", "all": True}}}
+    seen = yield Look(steps=[_enter("ls")], extract=said)
+    files = seen.items[0]["said"][-1].split()
+    if seen.bold[0].startswith("."):
+        name = next(file for file in files if file.endswith(seen.bold[0]))
+    else:
+        name = next(file for file in files if "." not in file)
+    return [_enter(f"rm {name}")]
+
+
+def _enter(line: str) -> Step:
+    return {"type": {"selector": "#terminal-target", "text": f"{line}\n"}}
+
+
 def skewed_text() -> Play:
     letters = {"selector": "#captcha span", "all": True}
     seen = yield Look(extract={"fields": {"letters": letters}})
@@ -170,6 +221,7 @@ def number() -> Play:
 
 TASKS: dict[str, Solver] = {
     "copy-paste": copy,
+    "copy-paste-2": copy_one,
     "enter-date": date,
     "enter-password": password,
     "enter-text": text,
@@ -180,6 +232,9 @@ TASKS: dict[str, Solver] = {
     "focus-text": always(click("#tt")),
     "focus-text-2": focus,
     "generate-number": number,
+    "guess-number": guess,
+    "highlight-text": highlight,
+    "highlight-text-2": highlight,
     "login-user": login,
     "login-user-popup": login_with_popup,
     "multi-layouts": movie_search,
@@ -190,5 +245,7 @@ TASKS: dict[str, Solver] = {
     "scroll-text-2": scroll_by_keys,
     "simple-algebra": algebra,
     "simple-arithmetic": arithmetic,
+    "terminal": command,
     "text-transform": skewed_text,
+    "visual-addition": blocks,
 }

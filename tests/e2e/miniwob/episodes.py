@@ -14,9 +14,8 @@ from tests.e2e.asking import Done, Item, run_job
 
 Step = dict[str, Any]
 
-START = "seed => { Math.seedrandom(seed); core.startEpisodeReal(); }"
-"""All that a script does to a page: seed its chance, and begin as a click on its cover would."""
-
+_COVER = "#sync-task-cover"
+"""What lies over a task until a click begins the episode."""
 _REWARD = "WOB_DONE_GLOBAL ? WOB_RAW_REWARD_GLOBAL : null"
 
 
@@ -87,8 +86,8 @@ def _job(base: str, task: str, seed: int, steps: list[Step]) -> dict[str, Any]:
         "effects": "idempotent",
         "browser": {"locale": "en-US", "viewport": {"width": 600, "height": 600}},
         "steps": [
-            {"goto": f"{base}/miniwob/{task}.html"},
-            {"eval": {"script": START, "args": seed, "effect": "none"}},
+            {"goto": f"{base}/miniwob/{task}.html?seed={seed}"},
+            {"click": _COVER},
             *steps,
         ],
     }

@@ -13,6 +13,10 @@ def click(selector: str, **more: Any) -> Step:
     return {"click": {"selector": selector, **more}}
 
 
+def drag(selector: str, **more: Any) -> Step:
+    return {"drag": {"selector": selector, **more}}
+
+
 def fill(selector: str, value: object, **more: Any) -> Step:
     return {"fill": {"selector": selector, "value": str(value), **more}}
 

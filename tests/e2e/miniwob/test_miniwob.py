@@ -9,13 +9,14 @@ import pytest
 
 from tests.e2e.asking import Done
 from tests.e2e.conftest import RunningFarm, Site
-from tests.e2e.miniwob import choosing, clicking, entering
+from tests.e2e.miniwob import choosing, clicking, dragging, entering, messages, shapes
 from tests.e2e.miniwob.episodes import Solver, play
+from tests.e2e.miniwob.seeds import SEEDS, with_seeds
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-TASKS: dict[str, Solver] = {**clicking.TASKS, **entering.TASKS, **choosing.TASKS}
-SEEDS = (1, 2, 3)
+_KINDS = (choosing, clicking, dragging, entering, messages, shapes)
+TASKS: dict[str, Solver] = {task: by for kind in _KINDS for task, by in kind.TASKS.items()}
 _AT_ONCE = 6
 _WITHIN_S = 600
 
@@ -23,11 +24,12 @@ Outcome = Done | Exception
 
 
 @pytest.fixture(scope="module")
-def pages() -> Path:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the tasks are; the package itself is not imported, it wants a great deal more."""
     found = find_spec("miniwob")
     if found is not None and found.submodule_search_locations:
-        return Path(found.submodule_search_locations[0]) / "html"
+        html = Path(found.submodule_search_locations[0]) / "html"
+        return with_seeds(html, tmp_path_factory.mktemp("miniwob"))
     if os.environ.get("CI"):
         pytest.fail("the Python package miniwob is missing")
     pytest.skip("the Python package miniwob is missing")
@@ -77,4 +79,4 @@ def test_a_task_is_rewarded_in_full(
 
 
 def test_there_are_tasks_enough() -> None:
-    assert len(TASKS) >= 30
+    assert len(TASKS) >= 80

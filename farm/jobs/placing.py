@@ -1,0 +1,222 @@
+"""Places queued jobs: on whom each may run, and why one can't yet."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Protocol
+
+import structlog
+
+from farm.clock import Clock
+from farm.core.decide import Verdict
+from farm.core.eligibility import Reason
+from farm.core.job_states import JobState
+from farm.core.model import ClientId, Instant
+from farm.errors import StoreUnavailableError
+from farm.jobs.attempts import AttemptRunner
+from farm.jobs.files import JobSpec, Place, falls_back_to, place_of
+from farm.jobs.leasing import Leases
+from farm.jobs.placement import request_for
+from farm.jobs.ports import Waiting
+from farm.manager.manager import Acquired, Creation, NotAcquired, WorkerContextManager
+from farm.protocol.plan import BrowserOptions
+from farm.stores.ports.ledger import Ledger
+from farm.stores.records import Job
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+_AT_ONCE = 4
+"""So many queued jobs are read at a time."""
+_REST_S = 1.0
+"""Nothing is created for so long on an agent on which that has just failed."""
+
+
+class Stir(Protocol):
+    """Has the queue looked at again; in the ledger too, where jobs may have become due."""
+
+    def __call__(self, *, due: bool) -> None:
+        """A job has let its place go."""
+        ...
+
+
+class Placing:
+    """The queue, turn by turn, and what is between the queue and the attempts.
+
+    Args:
+        ledger: Where the queue is.
+        manager: Who lends the contexts.
+        runner: Who runs what has been placed.
+        leases: Who has which identity.
+        clock: The time.
+        stir: Called when a job that was placed has ended, or has not begun.
+        coordinator: See `JobDispatcher`.
+    """
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        manager: WorkerContextManager,
+        runner: AttemptRunner,
+        leases: Leases,
+        clock: Clock,
+        stir: Stir,
+        coordinator: str | None,
+    ) -> None:
+        self._ledger = ledger
+        self._manager = manager
+        self._runner = runner
+        self._leases = leases
+        self._clock = clock
+        self._stir = stir
+        self._coordinator = coordinator
+        self._closed = False
+        self._next_start: Instant | None = None
+        self._placed: set[str] = set()
+        self._waiting: dict[str, Waiting] = {}
+        """By match key: jobs that ask for the same wait for the same."""
+        self._missed: dict[str, JobSpec] = {}
+        """The jobs that nobody could take when they were last looked at."""
+        self._unstarted: dict[str, Acquired | Creation] = {}
+        """What was taken for jobs whose tasks have not begun."""
+        self._resting: dict[ClientId, Instant] = {}
+        """Agents on which nothing is created before the moment."""
+
+    @property
+    def blocked(self) -> bool:
+        """Jobs are queued that nobody could take."""
+        return bool(self._missed)
+
+    def begin(self) -> None:
+        """Know of nothing that was placed: a life begins."""
+        self._placed, self._unstarted = set(), {}
+
+    def close(self) -> None:
+        """Place nothing more."""
+        self._closed = True
+
+    def waiting(self, match_key: str) -> Waiting | None:
+        """See `Dispatcher.waiting`."""
+        return self._waiting.get(match_key)
+
+    def let_rested(self, now: Instant) -> None:
+        """Let agents that have rested be created on again."""
+        self._resting = {c: until for c, until in self._resting.items() if until > now}
+
+    def moments(self) -> list[Instant]:
+        """Return when time alone lets something be placed: an agent has rested, a job is due."""
+        starts = [] if self._next_start is None else [self._next_start]
+        return [*self._resting.values(), *starts]
+
+    async def place_all(self, group: asyncio.TaskGroup) -> None:
+        """Place jobs until none is left that anybody can take."""
+        keys: set[str] = set()
+        missed: dict[str, JobSpec] = {}
+        self._leases.begin_turn()
+        more = True
+        while more and not self._closed:
+            due = await self._ledger.due(
+                now=self._clock(),
+                without_keys=frozenset(keys),
+                without_jobs=frozenset(self._placed),
+                limit=_AT_ONCE,
+            )
+            for job in due.jobs:
+                if self._closed or job.match_key in keys:
+                    continue
+                spec = self._missed.get(job.job_id) or JobSpec.model_validate(job.spec)
+                if not await self._place(group, job, spec):
+                    keys.add(job.match_key)
+                    missed[job.job_id] = spec
+            self._next_start = due.next_start
+            more = len(due.jobs) == _AT_ONCE
+        self._missed = missed
+        self._waiting = {key: why for key, why in self._waiting.items() if key in keys}
+
+    async def _place(self, group: asyncio.TaskGroup, job: Job, spec: JobSpec) -> bool:
+        options = await self._leases.take(job, spec)
+        if isinstance(options, Waiting):
+            self._waiting[job.match_key] = options
+            return False
+        begun, place = await self._begin_somewhere(job, spec, options)
+        if isinstance(begun, NotAcquired):
+            self._leases.give_back(job.job_id)
+            self._explain(job, begun.verdict)
+            return False
+        self._placed.add(job.job_id)
+        self._unstarted[job.job_id] = begun
+        group.create_task(self._carry(job, spec, begun, place), name=f"job {job.job_id}")
+        return True
+
+    async def _begin_somewhere(
+        self, job: Job, spec: JobSpec, options: BrowserOptions
+    ) -> tuple[Acquired | NotAcquired | Creation, Place]:
+        """Begin where the job is to run; or where else it may, if nobody is there for that."""
+        place = place_of(spec, job.namespace, job.match_key)
+        begun = await self._begin(job, spec, place, options)
+        other = falls_back_to(spec, place)
+        if other is None or not isinstance(begun, NotAcquired) or begun.verdict.somebody:
+            return begun, place
+        elsewhere = await self._begin(job, spec, other, options)
+        nobody = isinstance(elsewhere, NotAcquired) and not elsewhere.verdict.somebody
+        return (begun, place) if nobody else (elsewhere, other)
+
+    async def _begin(
+        self, job: Job, spec: JobSpec, place: Place, options: BrowserOptions
+    ) -> Acquired | NotAcquired | Creation:
+        request = request_for(job.job_id, job.namespace, spec, place, options)
+        try:
+            return await self._manager.begin(
+                replace(request, through=self._coordinator),
+                options=options,
+                create_not_on=self._resting,
+            )
+        except BaseException:
+            self._leases.give_back(job.job_id)
+            raise
+
+    async def _carry(
+        self, job: Job, spec: JobSpec, begun: Acquired | Creation, place: Place
+    ) -> None:
+        del self._unstarted[job.job_id]
+        ended = None
+        try:
+            outcome = await self._manager.complete(begun) if isinstance(begun, Creation) else begun
+            if isinstance(outcome, NotAcquired):
+                self._explain(job, outcome.verdict)
+                if outcome.verdict.reason is Reason.CREATION_FAILED:
+                    self._rest(outcome.verdict.clients)
+                return
+            ended = await self._runner.run(job, spec, outcome.handle, place)
+        except StoreUnavailableError as error:
+            log.warning("dispatch.skipped", job_id=job.job_id, reason=error.detail)
+        finally:
+            self._leases.give_back(job.job_id)
+            self._placed.discard(job.job_id)
+            self._stir(due=ended is None or ended.state is JobState.QUEUED)
+
+    def _rest(self, clients: Iterable[ClientId]) -> None:
+        until = Instant(self._clock() + _REST_S)
+        self._resting = {**self._resting, **dict.fromkeys(clients, until)}
+
+    def _explain(self, job: Job, verdict: Verdict) -> None:
+        reasons = sorted({reason.value for reason in verdict.clients.values()})
+        self._waiting[job.match_key] = Waiting(
+            reason=verdict.reason.value if verdict.reason is not None else "no_agent",
+            remedy=verdict.remedy,
+            detail=f"{len(verdict.clients)} agents looked at: {', '.join(reasons) or 'none'}",
+        )
+
+    async def give_back_unstarted(self) -> None:
+        """Give back what was taken for tasks that were cancelled before their first step."""
+        for begun in self._unstarted.values():
+            await self._give_back(begun)
+
+    async def _give_back(self, begun: Acquired | Creation) -> None:
+        try:
+            if isinstance(begun, Creation):
+                await self._manager.abandon(begun)
+            else:
+                await begun.handle.release()
+        except StoreUnavailableError as error:
+            log.warning("give_back.skipped", reason=error.detail)  # its time ends it

@@ -1,0 +1,113 @@
+"""Puts together what takes jobs in and has them run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from farm.clock import Clock
+from farm.jobs.attempts import AttemptRules, AttemptRunner
+from farm.jobs.dispatcher import GoneRule, JobDispatcher
+from farm.jobs.feed import JobFeed
+from farm.jobs.identities import IdentityBook
+from farm.jobs.ids import random_id
+from farm.jobs.interventions import ANSWER_S, Interventions
+from farm.jobs.leasing import Leases
+from farm.jobs.live import LiveAttempts
+from farm.jobs.recorder import Recorder
+from farm.jobs.service import JobService
+from farm.manager.delivery import AppNode
+from farm.manager.manager import WorkerContextManager
+from farm.stores.ports.ledger import Ledger
+from farm.stores.ports.registries import Registry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRules:
+    """What jobs and what is lent to them are held to."""
+
+    attempts: AttemptRules
+    assignment_timeout_s: float = 300.0
+    provision_timeout_s: float = 30.0
+    gone_after_s: float
+    """After so long a silence nothing runs on an agent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jobs:
+    """The parts, as they belong together."""
+
+    feed: JobFeed
+    live: LiveAttempts
+    manager: WorkerContextManager
+    dispatcher: JobDispatcher
+    recorder: Recorder
+    interventions: Interventions
+    service: JobService
+
+
+def jobs_of(
+    *,
+    ledger: Ledger,
+    registry: Registry,
+    app_node: AppNode,
+    identities: IdentityBook,
+    clock: Clock,
+    rules: JobRules,
+    coordinator: str | None = None,
+    on_success: Callable[[], None] = lambda: None,
+    answer_s: float = ANSWER_S,
+) -> Jobs:
+    """Return them, over these stores.
+
+    Args:
+        ledger: Where the jobs are.
+        registry: Who is there, and what is lent.
+        app_node: Who speaks to the agents.
+        identities: What is saved of identities.
+        clock: The time.
+        rules: What they are held to.
+        coordinator: See `JobDispatcher`.
+        on_success: Called when an attempt has succeeded.
+        answer_s: See `Interventions`.
+    """
+    feed, live = JobFeed(), LiveAttempts()
+    manager = WorkerContextManager(
+        context_registry=registry,
+        connection_registry=registry,
+        browser_window_registry=registry,
+        app_node=app_node,
+        clock=clock,
+        new_id=lambda: random_id("cmd"),
+        task_timeout_ms=rules.assignment_timeout_s * 1000,
+        provision_timeout_s=rules.provision_timeout_s,
+    )
+    dispatcher = JobDispatcher(
+        ledger=ledger,
+        registry=registry,
+        manager=manager,
+        runner=AttemptRunner(
+            ledger=ledger,
+            app_node=app_node,
+            live=live,
+            feed=feed,
+            clock=clock,
+            new_id=random_id,
+            rules=rules.attempts,
+            on_success=on_success,
+        ),
+        live=live,
+        leases=Leases(identities.store),
+        feed=feed,
+        clock=clock,
+        gone=GoneRule(after_s=rules.gone_after_s),
+        coordinator=coordinator,
+    )
+    interventions = Interventions(live, app_node, random_id, answer_s=answer_s)
+    return Jobs(
+        feed=feed,
+        live=live,
+        manager=manager,
+        dispatcher=dispatcher,
+        recorder=Recorder(ledger, live, feed, clock),
+        interventions=interventions,
+        service=JobService(ledger, identities, dispatcher, feed, clock, interventions),
+    )

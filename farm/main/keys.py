@@ -1,0 +1,70 @@
+"""The secrets of a farm: those it is given, and those it makes at its first start."""
+
+import os
+import secrets
+from pathlib import Path
+
+from farm.api.auth import TokenBook
+from farm.config import Settings
+from farm.core.model import Namespace
+from farm.errors import InvalidInputError
+from farm.stores.keyring import Keyring, new_key
+
+DEFAULT_NAMESPACE = Namespace("default")
+
+
+async def admin_token_of(data_dir: Path, tokens: TokenBook) -> tuple[str, bool]:
+    """Return the admin token, and whether it was made just now."""
+    path = data_dir / "admin.token"
+    if path.exists():
+        secret = path.read_text().strip()
+        if await tokens.principal(secret) is not None:
+            return secret, False
+    _, secret = await tokens.add(scope="admin", namespace=DEFAULT_NAMESPACE, name="admin")
+    write_private(path, secret + "\n")
+    return secret, True
+
+
+def live_key(data_dir: Path) -> bytes:
+    """Return what links to watch tabs are signed with; it is made at the first start."""
+    path = data_dir / "live.key"
+    if not path.exists():
+        write_private(path, secrets.token_hex(32))
+    return path.read_text().strip().encode()
+
+
+def keyring_of(settings: Settings) -> Keyring:
+    """Read the keys of saved identities, or make the first one.
+
+    Raises:
+        InvalidInputError: If what is set is no key.
+    """
+    path = settings.identity_key_file or settings.data_dir / "identity.key"
+    if settings.identity_key is not None and settings.identity_key_file is None:
+        where, text = "FARM_IDENTITY_KEY", settings.identity_key.get_secret_value()
+    else:
+        if settings.identity_key_file is None and not path.exists():
+            write_private(path, new_key() + "\n")
+        where, text = str(path), path.read_text()
+    try:
+        return Keyring.of(text)
+    except ValueError as error:
+        raise InvalidInputError(f"{where}: {error}") from None
+
+
+async def preset_agent_token(settings: Settings, tokens: TokenBook) -> None:
+    """Let in who has the agent token that the settings name."""
+    secret = settings.agent_token.get_secret_value() if settings.agent_token else ""
+    if settings.agent_token_file is not None:
+        secret = settings.agent_token_file.read_text()
+    if secret.strip():
+        await tokens.add_known(secret.strip(), scope="agent", namespace=DEFAULT_NAMESPACE)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that nobody else can read, not even for a moment."""
+    partial = path.with_name(path.name + ".new")
+    partial.unlink(missing_ok=True)
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    partial.rename(path)

@@ -1,0 +1,113 @@
+"""What runs: a coordinator as its owner sees it, and the lives of its dispatcher."""
+
+import asyncio
+import contextlib
+
+import structlog
+
+from farm.api.agent_link import AgentLinks
+from farm.api.auth import TokenBook
+from farm.api.readiness import Readiness
+from farm.core.model import ClientId
+from farm.errors import StoreUnavailableError
+from farm.jobs.dispatcher import JobDispatcher
+from farm.jobs.live import LiveAttempts
+from farm.jobs.sharing import Sharing
+from farm.main.keys import DEFAULT_NAMESPACE
+from farm.main.stores import Stores
+from farm.manager.delivery import AppNode
+from farm.protocol.messages import Drain
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+_STORE_PAUSE_S = 0.5
+
+
+class Coordinator:
+    """A coordinator that runs: where it is, and what its owner may ask of it."""
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        admin_token: str,
+        first_start: bool,
+        tokens: TokenBook,
+        dispatcher: JobDispatcher,
+        live: LiveAttempts,
+        app_node: AppNode,
+        name: str | None = None,
+    ) -> None:
+        self.url = url
+        self.name = name
+        """Among those it shares a Redis with; None where it is alone."""
+        self.admin_token = admin_token
+        self.first_start = first_start
+        self._tokens = tokens
+        self._dispatcher = dispatcher
+        self._live = live
+        self._app_node = app_node
+        self._minted: list[str] = []
+
+    async def mint_agent_token(self, name: str) -> str:
+        """Make a token of scope agent that ends with this coordinator; return its secret."""
+        record, secret = await self._tokens.add(
+            scope="agent", namespace=DEFAULT_NAMESPACE, name=name
+        )
+        self._minted.append(record.token_id)
+        return secret
+
+    async def revoke_minted(self) -> None:
+        """Let the tokens it has minted open nothing any more."""
+        for token_id in self._minted:
+            await self._tokens.revoke(token_id)
+
+    async def agent_ended(self, client_id: str) -> None:
+        """Take note that the process of an agent no longer exists, and its browser with it."""
+        try:
+            await self._dispatcher.agent_is_gone(ClientId(client_id), "its process has ended")
+        except StoreUnavailableError as error:
+            # It is given up when it has been silent for long.
+            log.warning("agent.not_given_up", client_id=client_id, reason=error.detail)
+
+    async def drain(self, deadline_s: float) -> None:
+        """Start nothing more, and wait for what runs, at most so long."""
+        self._dispatcher.close_intake()
+        await self._app_node.tell_all(Drain(deadline_s=deadline_s))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(deadline_s):
+                await self._live.wait_empty()
+
+
+async def lives(
+    stores: Stores,
+    dispatcher: JobDispatcher,
+    sharing: Sharing | None,
+    links: AgentLinks,
+    readiness: Readiness,
+) -> None:
+    """Dispatch; when the registry has lost its memory begin anew, as after a restart.
+
+    The agents dial again, and say what they have and what they still run.
+    """
+    while True:
+        if sharing is not None:
+            sharing.begin()
+        async with asyncio.TaskGroup() as group:
+            life = group.create_task(dispatcher.run(), name="dispatch")
+            await stores.memory.lost(readiness.failed)
+            life.cancel()
+        log.error("farm.begins_again", reason="the registry has lost its memory")
+        await links.close_all()
+        await _begin_again(stores)
+
+
+async def _begin_again(stores: Stores) -> None:
+    while True:
+        try:
+            await stores.memory.begin_again()
+        except StoreUnavailableError as error:
+            log.warning("redis.unavailable", reason=error.detail)
+            await asyncio.sleep(_STORE_PAUSE_S)
+        else:
+            return
