@@ -121,7 +121,7 @@ async def test_a_job_whose_identity_is_gone_waits_says_so_and_is_in_nobodys_way(
         await farm.identities.delete(NS, "shopper")
         await agent.end()
         await farm.state(blocker, "succeeded")
-        assert await farm.waits(waiting) == "identity_missing"
+        await farm.comes_to_wait(waiting, "identity_missing")
         behind = await farm.submit(name="behind")
         await farm.state(behind, "running")
         await until(lambda: agent.runs and all(_is_of(run, behind) for run in agent.runs.values()))
