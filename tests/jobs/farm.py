@@ -153,6 +153,13 @@ class Farm:
         assert waiting is not None
         return waiting.reason
 
+    async def comes_to_wait(self, job_id: str, reason: str) -> None:
+        """Wait until a job that may have waited for something else waits for this."""
+        key = (await self.job(job_id)).match_key
+        await until(
+            lambda: (now := self.dispatcher.waiting(key)) is not None and now.reason == reason
+        )
+
 
 @asynccontextmanager
 async def farm_on(
