@@ -85,6 +85,8 @@ class Window:
         # Not on the page: one that is opened for a download is gone before anybody could listen.
         self._context.on("download", self._on_download)
         self._context.on("close", lambda _: self._on_close())
+        # Runs listen to requests: with this one always there, the driver is told once a window.
+        self._context.on("request", lambda _: None)
         if headed:
             await guard_headed(self._context)
 
@@ -151,7 +153,9 @@ class Window:
         Raises:
             Unproven: If something may be left; the window must not be used again.
         """
-        tab = self.tabs[context_id]
+        tab = self.tabs.get(context_id)
+        if tab is None:
+            raise Unproven("its page has closed")
         if len(self.context.pages) > 1:
             raise Unproven("there is more than one page in it")
         self._forwarder.shut()  # connections tell a server who comes again; the next run opens it

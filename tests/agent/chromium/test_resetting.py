@@ -1,5 +1,6 @@
 """A tab made as a new one in place: nothing is left, or it is not said to be clean."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -191,3 +192,15 @@ async def test_only_a_window_that_was_opened_for_it_is_reset(
         await visits(rig, f"{site.url}/", allow=site.allow, do="() => 1")
         assert not await rig.browser.reset("c")
         assert not await rig.browser.reset("nobody")
+
+
+async def test_a_tab_that_closes_as_it_is_about_to_be_reset_is_not_clean(
+    headless_browser: Found,
+) -> None:
+    async with Rig() as rig:
+        await opened(rig)
+        resetting = asyncio.ensure_future(rig.browser.reset("c"))
+        await asyncio.sleep(0)  # until it has found the tab
+        window = rig.browser._windows["w"]
+        window._on_tab_closed(window.tabs["c"])
+        assert not await resetting
