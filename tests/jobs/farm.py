@@ -28,7 +28,7 @@ from farm.core.model import (
 )
 from farm.core.reservation import Denial
 from farm.errors import StoreUnavailableError
-from farm.jobs.attempts import AttemptRules
+from farm.jobs.rules import AttemptRules
 from farm.jobs.sharing import Sharing
 from farm.main.jobs import JobRules, jobs_of
 from farm.manager.delivery import AppNode
