@@ -85,6 +85,8 @@ class Window:
         # Not on the page: one that is opened for a download is gone before anybody could listen.
         self._context.on("download", self._on_download)
         self._context.on("close", lambda _: self._on_close())
+        # Runs listen to requests: with this one always there, the driver is told once a window.
+        self._context.on("request", lambda _: None)
         if headed:
             await guard_headed(self._context)
 

@@ -130,7 +130,8 @@ def lock(connection: Connection, job_id: str) -> None:
 
     Where writes are one after the other there is nothing to do; elsewhere this makes them so.
     """
-    connection.execute(_LOCK, {"job_id": job_id})
+    if connection.dialect.name != "sqlite":
+        connection.execute(_LOCK, {"job_id": job_id})
 
 
 def all_of(connection: Connection, namespace: Namespace) -> Sequence[SavedIdentity]:
