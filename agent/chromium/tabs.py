@@ -166,7 +166,7 @@ class Tab:
         session = await page.context.new_cdp_session(page)
         await self.control.watch_over(session)
         if self.overlay is not None:
-            await self.overlay.cover(session)
+            await self.overlay.cover(session, guest=True)
 
     async def close_extras(self) -> bool:
         """Close the pages the attempt has opened; tell whether all of them did."""

@@ -94,6 +94,11 @@ def test_what_is_recorded_is_asked_of_the_agent_and_bounded_by_the_farm() -> Non
     assert job("record: har").record == job("record: [har]").record
 
 
+def test_a_word_stands_for_a_mapping_with_that_alone() -> None:
+    assert job("identity: shopper") == job("identity: {name: shopper}")
+    assert job("proxy: 'socks5://p.example:1'") == job("proxy: {server: 'socks5://p.example:1'}")
+
+
 def test_a_job_that_records_goes_to_agents_that_can() -> None:
     region = "requires: {metadata: {region: eu}}\n"
     assert requirements(job(region)) == {"region": "eu"}
