@@ -45,7 +45,6 @@ class Window:
         self._lost = False
         self._unclaimed: list[Page] = []
         self._running: dict[str, Egress] = {}
-        self._permissions: tuple[str, ...] = ()
         self._upstream: Upstream | None = None
 
     @property
@@ -65,7 +64,6 @@ class Window:
         """
         await self._forwarder.start()
         viewport, place = options.viewport, options.geolocation
-        self._permissions = options.permissions or ()
         self._context = await browser.new_context(
             proxy={"server": self._forwarder.address},
             viewport={"width": viewport.width, "height": viewport.height} if viewport else None,
@@ -159,7 +157,7 @@ class Window:
         if len(self.context.pages) > 1:
             raise Unproven("there is more than one page in it")
         self._forwarder.shut()  # connections tell a server who comes again; the next run opens it
-        await tab.reset(permissions=self._permissions)
+        await tab.reset()
 
     def abandon(self, context_id: str) -> None:
         """Cut the attempt on a tab off from the world, at once, unless others share its ways."""
