@@ -59,6 +59,19 @@ async def run(settings: Settings) -> Exit:
         return Exit(1, str(refused.exceptions[0]))
 
 
+def _prepared(settings: Settings) -> int:
+    """Return how many windows are kept ready; say so where there can be none."""
+    if settings.type == "console":
+        return 0
+    if settings.prepared_windows and (settings.max_windows or 2 * settings.slots) <= settings.slots:
+        log.warning(
+            "windows.none_prepared",
+            because="each free slot keeps the room of one window",
+            would_help="AGENT_MAX_WINDOWS greater than AGENT_SLOTS",
+        )
+    return settings.prepared_windows
+
+
 async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
     headers = {"Authorization": f"Bearer {secret}"}
     flows_only = settings.type == "console"
@@ -71,7 +84,7 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
                 identity_idle_s=settings.identity_idle_s,
                 look_s=_LOOK_S if settings.headed and not flows_only else None,
                 limits=_limits(settings),
-                prepared_windows=0 if flows_only else settings.prepared_windows,
+                prepared_windows=_prepared(settings),
                 prepared_options=settings.prepared_options,
             ),
             new_epoch=lambda: uuid.uuid4().hex,

@@ -59,6 +59,8 @@ class Picture:
 
     worker: str
     """Such as `W1 · T1`."""
+    guest: bool = False
+    """The tab was opened by a page of the task, or by a person in its window: it goes with it."""
     draining: bool = False
     """Its agent takes nothing new."""
     run: str = ""
@@ -135,6 +137,7 @@ def press(*, key: bool, x: int, y: int, width: int, height: int) -> str:
     return f"globalThis.{_NAME}?.press({json.dumps(place)})"
 
 
+GUEST = "this tab closes with its task"
 _WORDS = {
     Holder.PAUSING: "pausing after this step",
     Holder.PAUSED: "paused",
@@ -146,9 +149,8 @@ _WORDS = {
 def _note(picture: Picture) -> str:
     words = picture.asked or _WORDS.get(picture.holder, "")
     by = f"by {picture.by}" if words and picture.by and not picture.asked else ""
-    return " ".join(filter(None, (words, by))) + (
-        f" · {picture.message}" if words and picture.message else picture.message
-    )
+    guest = GUEST if picture.guest else ""
+    return " · ".join(filter(None, (" ".join(filter(None, (words, by))), picture.message, guest)))
 
 
 def _plain(text: str) -> str:

@@ -267,9 +267,8 @@ class ChromiumBrowser:
             for tab in window.tabs.values():
                 if tab.happenings is None or tab.pressed.full():
                     continue
-                # A click of who has control comes through the page. Judged now, since it may end
-                # that control, and would then count once more, on a button of another meaning.
-                if press.key or not tab.control.human_may_act:
+                # It must not count once more, on a button that means something else by then.
+                if press.key or not tab.control.clicks_come_through_the_page:
                     tab.pressed.put_nowait(press)
 
     async def weigh(self) -> tuple[float, float]:

@@ -7,6 +7,7 @@ and keys as well, without a word, so whatever sends any does it within `acting`.
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ LONGEST_S = 3600.0
 _ONE_ACT_S = 1.0
 """What a person does again within so long is one act."""
 _ANSWER_S = 1.0
+_ECHO_S = 1.0
+"""So much later than through the page the same click may be seen on the screen."""
 
 _SAID: dict[tuple[Move, Holder], Kind] = {
     (Move.PAUSE, Holder.PAUSING): "pausing",
@@ -73,6 +76,7 @@ class TabControl:
         self._tell: Callable[[AttemptEvent], None] | None = None
         self._watch: Callable[[], None] = _nothing
         self._last_acts: dict[Act, float] = {}
+        self._human_until = -math.inf
         self._listeners: set[Callable[[], None]] = set()
         self.hands: set[Callable[[], Awaitable[None]]] = set()
         """Let go of what people elsewhere hold down; awaited before automation goes on."""
@@ -122,6 +126,14 @@ class TabControl:
     def human_may_act(self) -> bool:
         """Whether what a person does may reach the page."""
         return self.holder is Holder.HUMAN
+
+    @property
+    def clicks_come_through_the_page(self) -> bool:
+        """Whether a click that is seen on the screen now is one that the page tells of, too.
+
+        The page may have been first, and the click have ended the control that it was made with.
+        """
+        return self.human_may_act or monotonic() - self._human_until < _ECHO_S
 
     def move(self, what: Move, by: str = "") -> None:
         """Take in what somebody wants; it takes effect between two steps.
@@ -197,6 +209,8 @@ class TabControl:
             self._tell(ControlMoved(kind=kind, by=by, detail=asked))
 
     def _set(self, holder: Holder, by: str = "") -> None:
+        if self.human_may_act and holder is not Holder.HUMAN:
+            self._human_until = monotonic()
         self.holder = holder
         self.by = "" if holder is Holder.AUTOMATION else by
         self._changed.set()

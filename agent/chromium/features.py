@@ -20,6 +20,8 @@ _NOT_NEEDED = (
     "WebUIOmniboxFullPopup",
     # A renderer kept ready for each context that will never need a second one.
     "SpareRendererForSitePerProcess",
+    # Asks a server of Google's what the fields of each form are, with the pages' own way out.
+    "AutofillServerCommunication",
 )
 
 

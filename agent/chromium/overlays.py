@@ -179,9 +179,14 @@ class TabOverlay:
         self._sheets: list[_Sheet] = []
         self._wishes: Wishes | None = None
 
-    async def cover(self, session: CDPSession) -> None:
-        """Show it in one more page, for as long as the session lasts."""
-        sheet = _Sheet(session, self._wanted, self._on_said)
+    async def cover(self, session: CDPSession, *, guest: bool = False) -> None:
+        """Show it in one more page, for as long as the session lasts.
+
+        Args:
+            session: With the page.
+            guest: It is not the tab's own page but one that goes with its task.
+        """
+        sheet = _Sheet(session, lambda: self._wanted(guest=guest), self._on_said)
         self._sheets.append(sheet)
         session.on("close", lambda _: self._sheets.remove(sheet))
         with contextlib.suppress(PlaywrightError):
@@ -246,10 +251,11 @@ class TabOverlay:
         """Have it in the pages again at once, unless somebody else wants them without."""
         await self._apply()
 
-    def _wanted(self) -> str | None:
+    def _wanted(self, *, guest: bool) -> str | None:
         if self._bare:
             return None
-        return overlay.draw(self._picture, elapsed_s=monotonic() - self._since)
+        picture = replace(self._picture, guest=guest)
+        return overlay.draw(picture, elapsed_s=monotonic() - self._since)
 
     async def _apply(self) -> None:
         for sheet in tuple(self._sheets):

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable
 from urllib.parse import urlsplit
 
-from playwright.async_api import CDPSession, Frame, Page, Response
+from playwright.async_api import BrowserContext, CDPSession, Frame, Page, Response
 from playwright.async_api import Error as PlaywrightError
 
 from agent.chromium.shielding import within
@@ -79,23 +79,23 @@ def _origin(url: str) -> str | None:
     return f"{parts.scheme}://{host}"
 
 
-async def reset(
-    page: Page, session: CDPSession, traces: Traces, *, permissions: tuple[str, ...]
-) -> None:
+async def reset(page: Page, session: CDPSession, traces: Traces) -> None:
     """Make a tab as a new one.
+
+    What its window was opened with stays as it is, permissions too: they are settled for every site
+    and every kind from the beginning, so that no page can ask for one and be given it.
 
     Args:
         page: The tab. Nothing runs on it.
         session: The tab's debugging session.
         traces: What its documents may have left.
-        permissions: What a new window of its options would have granted.
 
     Raises:
         Unproven: If something may be left. The tab must not be used again.
     """
     origins = traces.take()
     try:
-        if not await within(RESET_S, _reset(page, session, origins, permissions)):
+        if not await within(RESET_S, _reset(page, session, origins)):
             raise Unproven("it took too long")
     except PlaywrightError as error:
         raise Unproven(f"the browser did not do it: {error}") from error
@@ -105,16 +105,12 @@ async def reset(
         raise Unproven("a page was opened meanwhile")
 
 
-async def _reset(
-    page: Page, session: CDPSession, origins: list[str], permissions: tuple[str, ...]
-) -> None:
+async def _reset(page: Page, session: CDPSession, origins: list[str]) -> None:
     # Whatever still runs in the page ends before anything is cleared, or it would write again.
     await page.goto("about:blank")
-    context, send = page.context, session.send
+    send = session.send
     await _together(
-        page.evaluate("window.name = ''"),
-        context.clear_cookies(),
-        _permit(page, permissions),
+        _forget_name(page),
         send("Network.clearBrowserCache"),
         send("Page.resetNavigationHistory"),
         *(
@@ -122,20 +118,32 @@ async def _reset(
             for origin in origins
         ),
     )
-    await _together(_look(page, session), *(_look_at(session, origin) for origin in origins))
+    await _together(
+        _look_at_history(session),
+        _forget_cookies(page.context),
+        *(_look_at(session, origin) for origin in origins),
+    )
 
 
-async def _permit(page: Page, permissions: tuple[str, ...]) -> None:
-    await page.context.clear_permissions()
-    # Also where there are none: what is not granted is denied then, and asked of nobody.
-    await page.context.grant_permissions(list(permissions))
+async def _forget_name(page: Page) -> None:
+    # Nobody but us has a script in this document, so what it is now it stays.
+    if await page.evaluate("(window.name = '', window.name)"):
+        raise Unproven("the window's name is not clear")
 
 
-async def _look(page: Page, session: CDPSession) -> None:
-    name = await page.evaluate("window.name")
+async def _look_at_history(session: CDPSession) -> None:
     history = await session.send("Page.getNavigationHistory")
-    if name or len(history["entries"]) != 1 or await page.context.cookies():
-        raise Unproven("the name, history or cookies are not clear")
+    if len(history["entries"]) != 1:
+        raise Unproven("the history is not clear")
+
+
+async def _forget_cookies(context: BrowserContext) -> None:
+    # Most jobs leave none, and to look is cheaper than to clear.
+    if not await context.cookies():
+        return
+    await context.clear_cookies()
+    if await context.cookies():
+        raise Unproven("the cookies are not clear")
 
 
 async def _look_at(session: CDPSession, origin: str) -> None:

@@ -135,11 +135,11 @@ class Tab:
             if not await within(_ANSWER_S, ask):
                 await within(_STOP_S, self._session.send("Runtime.terminateExecution"))
 
-    async def reset(self, *, permissions: tuple[str, ...]) -> None:
+    async def reset(self) -> None:
         """Make it as a new one; see `resetting.reset`."""
         if self.ended.done():
             raise Unproven(f"the page has {self.ended.result()}")
-        await reset(self.page, self._session, self.traces, permissions=permissions)
+        await reset(self.page, self._session, self.traces)
 
     async def adopt(self, page: Page, changed: Callable[[], None]) -> None:
         """Take a page that the attempt has opened; `changed` hears that it is gone, or crashed."""
@@ -166,7 +166,7 @@ class Tab:
         session = await page.context.new_cdp_session(page)
         await self.control.watch_over(session)
         if self.overlay is not None:
-            await self.overlay.cover(session)
+            await self.overlay.cover(session, guest=True)
 
     async def close_extras(self) -> bool:
         """Close the pages the attempt has opened; tell whether all of them did."""

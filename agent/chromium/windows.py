@@ -45,7 +45,6 @@ class Window:
         self._lost = False
         self._unclaimed: list[Page] = []
         self._running: dict[str, Egress] = {}
-        self._permissions: tuple[str, ...] = ()
         self._upstream: Upstream | None = None
 
     @property
@@ -65,7 +64,6 @@ class Window:
         """
         await self._forwarder.start()
         viewport, place = options.viewport, options.geolocation
-        self._permissions = options.permissions or ()
         self._context = await browser.new_context(
             proxy={"server": self._forwarder.address},
             viewport={"width": viewport.width, "height": viewport.height} if viewport else None,
@@ -85,6 +83,8 @@ class Window:
         # Not on the page: one that is opened for a download is gone before anybody could listen.
         self._context.on("download", self._on_download)
         self._context.on("close", lambda _: self._on_close())
+        # Runs listen to requests: with this one always there, the driver is told once a window.
+        self._context.on("request", lambda _: None)
         if headed:
             await guard_headed(self._context)
 
@@ -151,11 +151,13 @@ class Window:
         Raises:
             Unproven: If something may be left; the window must not be used again.
         """
-        tab = self.tabs[context_id]
+        tab = self.tabs.get(context_id)
+        if tab is None:
+            raise Unproven("its page has closed")
         if len(self.context.pages) > 1:
             raise Unproven("there is more than one page in it")
         self._forwarder.shut()  # connections tell a server who comes again; the next run opens it
-        await tab.reset(permissions=self._permissions)
+        await tab.reset()
 
     def abandon(self, context_id: str) -> None:
         """Cut the attempt on a tab off from the world, at once, unless others share its ways."""

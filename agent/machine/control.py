@@ -41,7 +41,7 @@ class OutOfPlaceError(Exception):
     """A move came that does not follow from the state; nothing has changed."""
 
     def __init__(self, holder: Holder, move: Move) -> None:
-        super().__init__(f"{move} is out of place: control is {holder}")
+        super().__init__(_because(holder, move))
         self.holder = holder
         self.move = move
 
@@ -82,8 +82,22 @@ CONTROL: Mapping[Holder, Mapping[Move, Holder]] = {
     },
 }
 
+BY_PEOPLE = (Move.PAUSE, Move.RESUME, Move.TAKE_OVER, Move.HAND_BACK)
+"""The moves that a person may ask for."""
+
 HELD: frozenset[Holder] = frozenset({Holder.PAUSED, Holder.HUMAN})
 """Where automation does nothing, and the job's time stands still."""
+
+
+def _because(holder: Holder, move: Move) -> str:
+    """Say what stands in the way of a move, and which one of a person's would do instead."""
+    known = [one for one in BY_PEOPLE if one in CONTROL[holder]]
+    would = " or ".join(_said(one) for one in known)
+    return f"{_said(move)} does not follow while control is {_said(holder)}; {would} would"
+
+
+def _said(word: str) -> str:
+    return word.replace("_", " ")
 
 
 def move(holder: Holder, move: Move) -> Holder:

@@ -16,6 +16,10 @@ _PER_MESSAGE = 1000
 """So many entries and items go into one message: what gathers while the farm is away must not make
 one that is too large to be taken."""
 
+_AT_ONCE = (wire.EffectBegun, wire.ControlMoved)
+"""Who has paused a job is answered that it is so, and means its next attempt, too, should this one
+be killed."""
+
 _REASONS: dict[str, Failure] = {
     "lost_farm": Failure(
         reason=Reason.AGENT_LOST, detail="the agent gave up: it had lost the farm for too long"
@@ -59,13 +63,13 @@ class Runs:
         self._runs[run.command_id] = run
 
     def noted(self, event: ev.Noted, now: float, welcomed: bool) -> list[Instruction]:
-        """Keep what a run tells; send at once what the run waits for, and effects."""
+        """Keep what a run tells; send at once what the run waits for, effects, and control."""
         run = self._runs.get(event.command_id)
         if run is None:
             return [ev.Disown(event.command_id)] if event.urgent else []
         wait_s = _ITEMS_FLUSH_S if isinstance(event.event, wire.Items) else _FLUSH_S
         run.note(event.event, at=event.at, due_at=now + wait_s)
-        if welcomed and (event.urgent or isinstance(event.event, wire.EffectBegun)):
+        if welcomed and (event.urgent or isinstance(event.event, _AT_ONCE)):
             return self._flush(run)
         return []
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 from aiohttp import ClientPayloadError, web
 from pydantic import BaseModel, ValidationError
 
-from farm.api.errors import invalid
+from farm.api.bodies import invalid
 from farm.errors import InvalidInputError, TooLargeError
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -31,7 +31,7 @@ async def body_of(request: web.Request, model: type[Body]) -> Body:
     try:
         return model.model_validate_json(await raw_body(request))
     except ValidationError as error:
-        raise invalid(error) from None
+        raise invalid(error, model) from None
 
 
 async def large_body_of(request: web.Request, model: type[Body], *, max_bytes: int) -> Body:
@@ -55,7 +55,7 @@ async def large_body_of(request: web.Request, model: type[Body], *, max_bytes: i
     try:
         return model.model_validate_json(bytes(read))
     except ValidationError as error:
-        raise invalid(error) from None
+        raise invalid(error, model) from None
 
 
 async def raw_body(request: web.Request) -> bytes:

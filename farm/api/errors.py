@@ -7,7 +7,6 @@ from typing import Any
 import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
-from pydantic import ValidationError
 
 from farm.api.request_state import PREPARED, REQUEST_ID
 from farm.errors import (
@@ -70,15 +69,6 @@ def problem_of(error: FarmError, request: web.BaseRequest) -> Problem:
         errors=_places(places),
         **_members(context),
     )
-
-
-def invalid(error: ValidationError, what: str = "the body") -> InvalidInputError:
-    """Turn a failed check of a small body into an error that points at the places."""
-    places = [
-        {"pointer": "".join(f"/{_escaped(part)}" for part in one["loc"]), "detail": one["msg"]}
-        for one in error.errors(include_url=False, include_input=False, include_context=False)
-    ]
-    return InvalidInputError(f"{what} cannot be accepted", problems=places)
 
 
 @web.middleware
@@ -179,7 +169,3 @@ def _members(context: Mapping[str, object]) -> dict[str, Any]:
         for name, value in context.items()
         if name not in _STANDARD
     }
-
-
-def _escaped(part: str | int) -> str:
-    return str(part).replace("~", "~0").replace("/", "~1")

@@ -12,7 +12,7 @@ from farm.api.deps import deps_of
 from farm.api.routes import Access, Answer, Route
 from farm.api.views import is_present
 from farm.core.job_states import JobState
-from farm.core.model import ContextState, Snapshot
+from farm.core.model import ContextState, Owner, Snapshot
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -37,6 +37,11 @@ class _Gauges(Collector):
             "presence",
             {"present": len(present), "absent": len(clients) - len(present)},
         )
+        yield GaugeMetricFamily(
+            "farm_agents_draining",
+            "Present agents that take nothing new.",
+            value=sum(client.draining for client in present),
+        )
         states = Counter(c.state for client in present for c in client.contexts.values())
         yield _by_label(
             "farm_contexts",
@@ -48,6 +53,17 @@ class _Gauges(Collector):
             "farm_windows",
             "Windows of present agents.",
             value=sum(len(client.windows) for client in present),
+        )
+        windows = [window for client in present for window in client.windows.values()]
+        yield GaugeMetricFamily(
+            "farm_windows_prepared",
+            "Of these, the ones that were opened before anybody asked, and wait to be lent.",
+            value=sum(window.prepared for window in windows),
+        )
+        yield GaugeMetricFamily(
+            "farm_windows_of_people",
+            "Of these, the ones that people have opened for themselves.",
+            value=sum(window.owner is Owner.USER for window in windows),
         )
         yield GaugeMetricFamily(
             "farm_slots",

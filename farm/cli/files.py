@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 import typer
 
@@ -25,7 +25,9 @@ async def put(
     as_json: AsJson = False,
 ) -> ExitCode:
     """Hand in a file and write its reference to stdout, for the step `upload`."""
-    stored = await client.put_file(name or file.name, _pieces(file))
+    # Before the request begins: there a failure would look like one of the connection.
+    with _opened(file) as content:
+        stored = await client.put_file(name or file.name, _pieces(content))
     if as_json:
         output.write_json(output.of_models(stored))
     else:
@@ -33,10 +35,13 @@ async def put(
     return ExitCode.SUCCEEDED
 
 
-async def _pieces(path: Path) -> AsyncIterator[bytes]:
+def _opened(path: Path) -> BinaryIO:
     try:
-        with path.open("rb") as file:
-            while piece := file.read(_CHUNK):
-                yield piece
+        return path.open("rb")
     except OSError as error:
         raise CommandError(f"{path} can't be read: {error.strerror}", ExitCode.USAGE) from None
+
+
+async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
+    while piece := file.read(_CHUNK):
+        yield piece

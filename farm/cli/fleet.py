@@ -54,7 +54,7 @@ async def workers(client: FarmClient, as_json: AsJson = False) -> ExitCode:
         output.write_json(output.of_models(found))
         return ExitCode.SUCCEEDED
     output.write_table(
-        ("WORKER", "AGENT", "OWNER", "STATE", "CLEAN", "OPENER", "JOB", "STEP"),
+        ("WORKER", "AGENT", "OWNER", "STATE", "CLEAN", "OPENER", "JOB", "STEP", "LIVE"),
         (
             (
                 worker.label,
@@ -64,9 +64,11 @@ async def workers(client: FarmClient, as_json: AsJson = False) -> ExitCode:
                 worker.clean,
                 worker.opener,
                 *_lent_to(worker.assignment),
+                worker.live if worker.assignment else None,
             )
             for worker in found
         ),
+        whole={"LIVE"},
     )
     return ExitCode.SUCCEEDED
 

@@ -2,32 +2,29 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import structlog
 
 from farm.clock import Clock
-from farm.core import retry
 from farm.core.control import HELD
-from farm.core.job_states import AttemptState, JobState
-from farm.core.model import Instant
-from farm.core.retry import Budget, Doubt, EffectMark, Ending, Next
+from farm.core.job_states import AttemptState
 from farm.errors import (
     ClientAbsentError,
     NotFoundError,
     StaleAssignmentError,
     StoreUnavailableError,
 )
+from farm.jobs.deciding import Deciding
 from farm.jobs.declaring import effect_of
-from farm.jobs.endings import MUTE, End, ended, lost
+from farm.jobs.endings import End, lost
 from farm.jobs.feed import JobFeed
-from farm.jobs.files import JobSpec, Place, falls_back_to, match_key, to_plan
+from farm.jobs.files import JobSpec, Place, to_plan
 from farm.jobs.live import LiveAttempt, LiveAttempts
-from farm.manager.delivery import AppNode, SentCommand
+from farm.jobs.rules import AttemptRules
+from farm.jobs.watching import Watch, renew
+from farm.manager.delivery import AppNode
 from farm.manager.handle import ContextHandle
 from farm.protocol import messages as wire
-from farm.protocol.flows import FALLS_BACK
-from farm.protocol.plan import Egress
 from farm.protocol.recordings import FILES
 from farm.stores.ports.ledger import Ledger
 from farm.stores.records import Attempt, Expected, Finish, Job
@@ -35,36 +32,6 @@ from farm.stores.records import Attempt, Expected, Finish, Job
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _STORE_PAUSE_S = 0.5
-_BACKSTOP_S = 60.0
-"""The agent keeps the job's clock; this long after it the farm asks it to stop, and as long after
-that it waits no more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptRules:
-    """What attempts are held to."""
-
-    egress: Egress
-    renew_interval_s: float
-    retry_initial_s: float
-    retry_max_s: float
-    max_free_losses: int
-    recording_max_bytes: int = 128 * 1024 * 1024
-
-
-class _Backstop:
-    """The farm's own clock of an attempt; stands still while the agent's does."""
-
-    def __init__(self, now: Instant, seconds: float) -> None:
-        self._looked_at = now
-        self._left_s = seconds
-
-    def over_s(self, now: Instant, *, held: bool) -> float:
-        """Return for how long the time has been over; negative is what is left of it."""
-        if not held:
-            self._left_s -= now - self._looked_at
-        self._looked_at = now
-        return -self._left_s
 
 
 class AttemptRunner:
@@ -90,6 +57,8 @@ class AttemptRunner:
         self._new_id = new_id
         self._rules = rules
         self._on_success = on_success
+        self._watch = Watch(app_node, clock, renew_interval_s=rules.renew_interval_s)
+        self._deciding = Deciding(ledger, rules)
 
     async def run(self, job: Job, spec: JobSpec, handle: ContextHandle, place: Place) -> Job | None:
         """Run a new attempt to its end; return the job as it is then, None if it was not queued.
@@ -131,8 +100,8 @@ class AttemptRunner:
         )
         try:
             # Put back for as long as an agent may be silent; it lasts as any other from here on.
-            await _renew(handle)
-            end = await self._watch(sent, live, handle, spec)
+            await renew(handle)
+            end = await self._watch.end(sent, live, handle, spec)
             return await self._finish(job, attempt, live, spec, end)
         finally:
             self._app_node.forget(sent)
@@ -226,51 +195,7 @@ class AttemptRunner:
         except (ClientAbsentError, StaleAssignmentError, StoreUnavailableError) as error:
             return lost(error.detail)  # nothing was sent
         live.sent = True
-        return await self._watch(sent, live, handle, spec)
-
-    async def _watch(
-        self,
-        sent: SentCommand,
-        live: LiveAttempt,
-        handle: ContextHandle | None,
-        spec: JobSpec,
-    ) -> End:
-        backstop = _Backstop(self._clock(), spec.timeout.job / 1000 + _BACKSTOP_S)
-        told = False
-        try:
-            while True:
-                waits: set[asyncio.Future[object]] = {sent.answer, live.lost}  # type: ignore[arg-type]  # only waited on
-                if not told:
-                    waits.add(live.cancelled)  # type: ignore[arg-type]  # only waited on
-                await asyncio.wait(
-                    waits,
-                    timeout=self._rules.renew_interval_s,
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-                over_s = backstop.over_s(self._clock(), held=live.held)
-                if sent.answer.done():
-                    return ended(sent.answer.result())
-                if live.lost.done():
-                    return lost(live.lost.result())
-                if over_s > _BACKSTOP_S:
-                    return MUTE
-                if over_s > 0:
-                    live.cancel("timed_out")
-                if not told and live.cancelled.done():
-                    told = await self._stop(live)
-                await _renew(handle)
-        finally:
-            live.acknowledged = sent.acknowledged
-            self._app_node.forget(sent)
-
-    async def _stop(self, live: LiveAttempt) -> bool:
-        try:
-            await self._app_node.tell(live.client_id, live.order_to_stop())
-        except ClientAbsentError:
-            # Asked again after the renewal interval; or the agent is gone for good.
-            await asyncio.sleep(min(1.0, self._rules.renew_interval_s))
-            return False
-        return True
+        return await self._watch.end(sent, live, handle, spec)
 
     async def _finish(
         self, job: Job, attempt: Attempt, live: LiveAttempt | None, spec: JobSpec, end: End
@@ -299,85 +224,11 @@ class AttemptRunner:
         now = self._clock()
         while True:
             try:
-                finish = await self._decide(job, attempt, live, spec, end, now)
+                finish = await self._deciding.finish(job, attempt, live, spec, end, now)
                 return finish, await self._ledger.finish(finish, now=now)
             except StoreUnavailableError as error:
                 # Its end is known here and nowhere else, so there is nothing to do but to go on.
                 await self._pause(job, error)
-
-    async def _decide(
-        self,
-        job: Job,
-        attempt: Attempt,
-        live: LiveAttempt | None,
-        spec: JobSpec,
-        end: End,
-        now: Instant,
-    ) -> Finish:
-        failure = end.failure.model_dump(mode="json", exclude_none=True) if end.failure else None
-        if end.state is AttemptState.SUCCEEDED:
-            return Finish(
-                attempt_id=attempt.attempt_id,
-                attempt_state=end.state,
-                job_state=JobState.SUCCEEDED,
-                failure=None,
-                counts=True,
-                not_before=now,
-                events=(("attempt_ended", {"state": end.state.value}),),
-                records=spec.record is not None,
-            )
-        # The ledger is asked anew: the attempt may have begun, the job have been cancelled, since.
-        attempt = await self._ledger.attempt(attempt.attempt_id)
-        job = await self._ledger.job(job.namespace, job.job_id)
-        effects = await self._ledger.effects(job.job_id, attempt_id=attempt.attempt_id)
-        decision = retry.after(
-            Ending(
-                state=end.state,
-                transient=end.transient,
-                # What an agent took up counts as begun, though it had no time to say so.
-                began=attempt.began or (live is not None and live.acknowledged),
-                cancel_requested=job.cancel_requested,
-                falls_back=_falls_back(spec, live, end),
-            ),
-            [EffectMark(once=e.effect == "once", done=e.done_at is not None) for e in effects],
-            Budget(
-                attempts=job.attempts,
-                max_attempts=job.max_attempts,
-                free_losses=job.free_losses,
-                max_free_losses=self._rules.max_free_losses,
-            ),
-            Doubt(spec.on_uncertain),
-        )
-        if failure is not None and live is not None and live.progress is not None:
-            failure = {
-                "step_index": live.progress.step_index,
-                "step": live.progress.step,
-                **failure,
-            }
-        wait_s = retry.delay_s(
-            job.job_id,
-            job.attempts + job.free_losses + 1,
-            initial_s=self._rules.retry_initial_s,
-            max_s=self._rules.retry_max_s,
-        )
-        return Finish(
-            attempt_id=attempt.attempt_id,
-            attempt_state=end.state,
-            job_state=decision.state,
-            failure=failure,
-            counts=decision.counts,
-            not_before=Instant(now + wait_s) if _waits(decision) else now,
-            events=(
-                (
-                    "attempt_ended",
-                    {"state": end.state.value, "next": decision.why, "failure": failure},
-                ),
-            ),
-            falls_back_to=(
-                match_key(spec, job.namespace, Place.TAB) if decision.falls_back else None
-            ),
-            records=spec.record is not None,
-        )
 
     async def _confirm(self, live: LiveAttempt) -> None:
         try:
@@ -386,17 +237,6 @@ class AttemptRunner:
             )
         except ClientAbsentError:
             return  # it sends the result again when it is back, and is told then
-
-
-def _falls_back(spec: JobSpec, live: LiveAttempt | None, end: End) -> bool:
-    """Tell whether an attempt failed in a flow, and a tab may not meet what it met."""
-    if live is None or not live.in_flow or end.failure is None:
-        return False
-    return end.failure.reason in FALLS_BACK and falls_back_to(spec, Place.FLOW) is not None
-
-
-def _waits(decision: Next) -> bool:
-    return decision.state is JobState.QUEUED and not decision.falls_back
 
 
 def _recordings(spec: JobSpec) -> tuple[Expected, ...]:
@@ -418,15 +258,3 @@ async def _release(handle: ContextHandle) -> None:
             await asyncio.sleep(_STORE_PAUSE_S)
         else:
             return
-
-
-async def _renew(handle: ContextHandle | None) -> None:
-    if handle is None:
-        return
-    try:
-        await handle.renew()
-    except (StaleAssignmentError, StoreUnavailableError):
-        # The assignment has ended under the attempt: its agent is gone or has a new browser. What
-        # ends the attempt is its result or the word that it is lost, not this; nor is a store that
-        # is away, as the next time comes well before the assignment's end.
-        return

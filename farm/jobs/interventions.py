@@ -86,7 +86,7 @@ class Interventions:
             return Done(
                 intervention_id=intervention_id,
                 outcome="capability_not_supported",
-                detail=f"the agent {live.client_id} does not do {wanted.kind}",
+                detail=_cannot(live.client_id, wanted.kind),
                 attempt_id=live.attempt_id,
             )
         answer = await self._ask(intervention_id, live, wanted)
@@ -122,3 +122,9 @@ class Interventions:
             )
         finally:
             del self._waiting[intervention_id]
+
+
+def _cannot(client_id: ClientId, kind: wire.Intervention) -> str:
+    if kind == "message":
+        return f"{client_id} can't show a message: its browser has no windows with the overlay"
+    return f"{client_id} can't do that: {kind.replace('_', ' ')}"

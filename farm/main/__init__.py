@@ -19,8 +19,8 @@ from farm.api.live.routes import live_routes
 from farm.api.readiness import Readiness
 from farm.api.verify import verify_route
 from farm.config import Settings
-from farm.jobs.attempts import AttemptRules
 from farm.jobs.identities import IdentityBook
+from farm.jobs.rules import AttemptRules
 from farm.jobs.sharing import Sharing
 from farm.main.jobs import JobRules, jobs_of
 from farm.main.keys import admin_token_of, keyring_of, live_key, preset_agent_token

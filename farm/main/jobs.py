@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from farm.clock import Clock
-from farm.jobs.attempts import AttemptRules, AttemptRunner
+from farm.jobs.attempts import AttemptRunner
 from farm.jobs.dispatcher import GoneRule, JobDispatcher
 from farm.jobs.feed import JobFeed
 from farm.jobs.identities import IdentityBook
@@ -13,6 +13,7 @@ from farm.jobs.interventions import ANSWER_S, Interventions
 from farm.jobs.leasing import Leases
 from farm.jobs.live import LiveAttempts
 from farm.jobs.recorder import Recorder
+from farm.jobs.rules import AttemptRules
 from farm.jobs.service import JobService
 from farm.manager.delivery import AppNode
 from farm.manager.manager import WorkerContextManager

@@ -6,7 +6,15 @@ import re
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 from pydantic.functional_validators import AfterValidator
 
 from farm.protocol.extraction import Strict
@@ -159,6 +167,15 @@ class IdentityPut(Strict):
     options: BrowserOptions | None = None
     proxy: Proxy | None = None
     state: StorageState | None = None
+
+    @field_validator("state")
+    @classmethod
+    def _says_something(cls, state: StorageState | None) -> StorageState | None:
+        if state is not None and not state.model_fields_set & {"cookies", "origins"}:
+            raise ValueError(
+                "should have cookies or origins, as Playwright's storage_state() gives them"
+            )
+        return state
 
 
 class _Told(BaseModel):

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from pydantic import ValidationError
 
-from agent import config
+from agent import config, main
 from farm.protocol.plan import BrowserOptions
 from farm.protocol.variables import UnknownVariableError
 
@@ -24,6 +25,27 @@ def load(monkeypatch: pytest.MonkeyPatch, **variables: str) -> config.Settings:
     for name, value in ({"FARM_URL": "http://127.0.0.1:8700"} | variables).items():
         monkeypatch.setenv(name, value)
     return config.load()
+
+
+@pytest.mark.parametrize(
+    ("variables", "warned"),
+    [
+        ({}, False),
+        ({"AGENT_SLOTS": "3", "AGENT_MAX_WINDOWS": "3"}, True),
+        ({"AGENT_SLOTS": "3", "AGENT_MAX_WINDOWS": "4"}, False),
+        (
+            {"AGENT_SLOTS": "3", "AGENT_MAX_WINDOWS": "3", "AGENT_PREPARED_WINDOWS": "0"},
+            False,
+        ),
+    ],
+)
+def test_limits_that_leave_no_room_for_windows_ahead_are_said_at_the_start(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], warned: bool
+) -> None:
+    settings = load(monkeypatch, **variables)
+    with structlog.testing.capture_logs() as logs:
+        assert main._prepared(settings) == settings.prepared_windows
+    assert [entry["event"] for entry in logs] == ["windows.none_prepared"] * warned
 
 
 def test_the_farm_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:

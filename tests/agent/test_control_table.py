@@ -22,8 +22,15 @@ def test_every_move_in_every_state(holder: Holder, what: Move) -> None:
     if what in EXPECTED[holder]:
         assert move(holder, what) is EXPECTED[holder][what]
         return
-    with pytest.raises(OutOfPlaceError, match=f"{what} is out of place: control is {holder}"):
+    with pytest.raises(OutOfPlaceError, match="does not follow while control is"):
         move(holder, what)
+
+
+def test_what_is_refused_says_what_would_do() -> None:
+    with pytest.raises(
+        OutOfPlaceError, match=r"^resume .* control is human; .* or hand back would"
+    ):
+        move(Holder.HUMAN, Move.RESUME)
 
 
 def test_a_step_in_progress_is_over_before_anything_is_held() -> None:

@@ -117,6 +117,17 @@ def test_the_tab_of_an_identity_stays_and_is_clean_after_its_release(scene: Scen
     assert isinstance(scene.runs(tab, 2, "next")[0], ev.StartRun)
 
 
+def test_who_has_control_is_told_at_once_so_that_a_kill_does_not_undo_a_pause(
+    scene: Scene,
+) -> None:
+    scene.running()
+    scene.said()
+    scene.notes(wire.ControlMoved(kind="pausing", by="anna"))
+    (events,) = scene.said()
+    assert isinstance(events, wire.Events)
+    assert [e.event.kind for e in events.entries] == ["pausing"]
+
+
 def test_what_is_not_stored_is_sent_again_on_the_next_link(scene: Scene) -> None:
     scene.running()
     scene.notes(begun(), urgent=True)

@@ -145,7 +145,7 @@ class AnAgent(RuleBasedStateMachine):
 
     @rule()
     def hears_a_welcome(self) -> None:
-        if not self.scene.machine._link.connected or self.scene.machine._epoch is None:
+        if not self.scene.machine._link.connected or self.scene.machine._known.epoch is None:
             return
         self.number = 0
         self.take(

@@ -143,6 +143,35 @@ def test_a_prepared_window_that_has_grown_old_is_replaced() -> None:
     assert isinstance(scene.passes(0.1)[0], ev.PrepareWindow)
 
 
+def test_two_windows_that_have_grown_old_go_one_after_the_other() -> None:
+    capacity = wire.Capacity(max_concurrency=1, max_windows=4)
+    scene = Scene(limits=Limits(window_age_s=50), prepared=2, capacity=capacity)
+    scene.welcomed()
+    for _ in range(2):
+        (order,) = scene.passes(0.1)
+        assert isinstance(order, ev.PrepareWindow)
+        scene.on(ev.Prepared(order.context_id))
+    assert scene.passes(51) == [ev.CloseWindow("W1")]
+    assert not any(isinstance(i, ev.CloseWindow) for i in scene.passes(1))
+    scene.on(ev.WindowGone("W1"))
+    assert ev.CloseWindow("W2") in scene.passes(0.1)
+
+
+def test_a_window_of_a_persons_is_waited_for_no_longer_than_the_patience() -> None:
+    scene = welcomed(ONE_USE)
+    theirs = ev.SeenWindow(key="u", window_id=None, tabs=(ev.SeenTab(key="t", front=True),))
+    scene.on(ev.Stirred())
+    scene.passes(0.1)
+    scene.on(ev.Seen("epoch-1", (theirs,)))
+    serves(scene)
+    for seconds in (0.1, 4):
+        assert not any(isinstance(i, ev.Recycle) for i in scene.passes(seconds))
+    assert any(isinstance(i, ev.Recycle) for i in scene.passes(2))
+    assert replaced(scene.passes(0.1))
+    scene.on(ev.BrowserStarted("epoch-2", "Chrome/1"))
+    assert [m.user_windows_lost for m in scene.said() if isinstance(m, wire.Hello)][-1] == 1
+
+
 def test_a_window_is_made_clean_only_so_often() -> None:
     scene = welcomed(Limits(window_uses=2))
     body = wire.OpenWindow(profile="/ns", resets=True)

@@ -109,6 +109,29 @@ async def test_what_is_wrong_is_pointed_at(stack: Stack, body: Any, pointer: str
     assert pointer in [place["pointer"] for place in problem["errors"]]
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"optons": {}}, ("unknown key 'optons'", "options")),
+        ({"options": {"locael": "x"}}, ("unknown key 'locael'", "locale")),
+        ({"options": {"locale": "x!"}}, ("is a language tag such as en or en-GB", None)),
+        ({"options": {"color_scheme": "drak"}}, ("should be 'light', 'dark'", "dark")),
+        ({"options": {"viewport": 3}}, ("should be a mapping", None)),
+        ({"proxy": {}}, ("is missing", None)),
+        ({"proxy": {"server": "p:1"}}, ("should begin with http://", None)),
+        ({"state": {"cookeis": []}}, ("should have cookies or origins", None)),
+        ([], ("should be a mapping", None)),
+    ],
+)
+async def test_what_is_wrong_is_said_in_the_words_of_a_job_file(
+    stack: Stack, body: Any, said: tuple[str, str | None]
+) -> None:
+    _, problem = await call(stack, "PUT", "identities/shopper", body)
+    (place,) = problem["errors"]
+    assert place["detail"].startswith(said[0])
+    assert place.get("suggestion") == said[1]
+
+
 async def test_names_and_sizes_have_their_bounds(stack: Stack) -> None:
     assert (await call(stack, "PUT", "identities/a%20b", {}))[0] == 422
     cookie = STATE["cookies"][0]

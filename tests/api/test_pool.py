@@ -197,8 +197,37 @@ async def test_metrics_are_read_when_they_are_asked_for(stack: Stack) -> None:
     assert 'farm_agents{presence="present"} 1.0' in after
     assert 'farm_contexts{state="idle"} 2.0' in after
     assert "farm_slots 2.0" in after
+    assert "farm_windows_prepared 0.0" in after
+    assert "farm_windows_of_people 0.0" in after
+    assert "farm_agents_draining 0.0" in after
     assert "farm_slots_used 1.0" in after
     assert AGENT not in after
+    await stack.registry.set_draining(AGENT)
+    await has_windows_of_each_kind(stack)
+    async with stack.http.get(f"{stack.url}/metrics", headers=stack.as_admin()) as response:
+        told = await response.text()
+    assert "farm_windows 3.0" in told
+    assert "farm_windows_prepared 1.0" in told
+    assert "farm_windows_of_people 1.0" in told
+    assert "farm_agents_draining 1.0" in told
+
+
+async def has_windows_of_each_kind(stack: Stack) -> None:
+    """Report a window that works, one that is prepared, and one of a person's."""
+    (client,) = (await stack.registry.snapshot(now=system_clock())).clients
+    kinds = ((Owner.WORKER, False), (Owner.WORKER, True), (Owner.USER, False))
+    await stack.registry.report(
+        AGENT,
+        LinkId(f"link-{AGENT}"),
+        epoch=client.epoch,
+        number=2,
+        windows=[
+            Window(window_id=WindowId(f"window-{n}"), owner=owner, prepared=prepared)
+            for n, (owner, prepared) in enumerate(kinds, start=1)
+        ],
+        contexts=list(client.contexts.values()),
+        now=system_clock(),
+    )
 
 
 async def test_an_agent_not_heard_of_counts_as_absent(stack: Stack) -> None:

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 from typing import get_args
 
@@ -15,6 +17,26 @@ DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
 
 def test_the_documented_table_is_the_one_in_the_code() -> None:
     assert exits.table() in DOCS.read_text()
+
+
+_INTERRUPTED_WHILE_LOADING = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, path, target=None):
+        if name == "farm.cli.jobs":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+from farm.__main__ import main
+main()
+"""
+
+
+def test_ctrl_c_before_the_command_has_begun_is_one_like_any_other() -> None:
+    command = (sys.executable, "-c", _INTERRUPTED_WHILE_LOADING)
+    ended = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (ExitCode.INTERRUPTED, b"")
 
 
 def test_every_code_has_a_meaning() -> None:

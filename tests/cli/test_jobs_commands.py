@@ -203,6 +203,12 @@ async def test_a_recording_that_is_not_there_is_listed_with_the_reason_and_not_d
     assert "trace.zip is failed: the disk is full" in one.stderr
 
 
+async def test_a_file_that_can_t_be_read_is_no_failure_of_the_connection(stack: Stack) -> None:
+    result = await farm(stack, "files", "put", "nowhere.csv")
+    assert result.exit_code == ExitCode.USAGE
+    assert result.stderr == "error: nowhere.csv can't be read: No such file or directory\n"
+
+
 async def test_files_are_listed_and_downloaded(stack: Stack, tmp_path: Path) -> None:
     job_id = await stack.submit()
     attempt = await stack.start(job_id)

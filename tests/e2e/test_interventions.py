@@ -42,7 +42,7 @@ async def test_a_job_asks_for_a_person_is_handed_back_paused_resumed_and_succeed
         assert (asked.state, asked.control.by, asked.control.asked) == ("running", "", "Solve it")
         with pytest.raises(FarmApiError, match="out of place"):
             await client.resume(job_id)
-        with pytest.raises(FarmApiError, match="does not do message"):
+        with pytest.raises(FarmApiError, match="can't show a message"):
             await client.message(job_id, "hello")
         taken = await client.take_over(job_id, by="anna")
         assert taken.outcome == "applied"

@@ -28,7 +28,7 @@ from farm.core.model import (
 )
 from farm.core.reservation import Denial
 from farm.errors import StoreUnavailableError
-from farm.jobs.attempts import AttemptRules
+from farm.jobs.rules import AttemptRules
 from farm.jobs.sharing import Sharing
 from farm.main.jobs import JobRules, jobs_of
 from farm.manager.delivery import AppNode
@@ -152,6 +152,13 @@ class Farm:
         waiting = self.dispatcher.waiting(key)
         assert waiting is not None
         return waiting.reason
+
+    async def comes_to_wait(self, job_id: str, reason: str) -> None:
+        """Wait until a job that may have waited for something else waits for this."""
+        key = (await self.job(job_id)).match_key
+        await until(
+            lambda: (now := self.dispatcher.waiting(key)) is not None and now.reason == reason
+        )
 
 
 @asynccontextmanager

@@ -29,6 +29,22 @@ def job(more: str = "", steps: str = "[back]", **params: object) -> JobSpec:
     return parse(text.encode(), content_type=None, params=params)
 
 
+@pytest.mark.parametrize(
+    ("said", "most"), [("", 5), ("popups: adopt", 5), ("popups: close", 0), ("popups: 12", 12)]
+)
+def test_what_becomes_of_popups_is_a_number_in_the_plan(said: str, most: int) -> None:
+    plan = to_plan(
+        job(f"browser: {{{said}}}"),
+        job_id="j",
+        attempt_id="t",
+        attempt_number=1,
+        place=Place.TAB,
+        egress=Egress(),
+        recording_max_bytes=1,
+    )
+    assert plan.popups == most
+
+
 def test_a_plan_has_everything_an_agent_needs_and_survives_the_wire() -> None:
     spec = job(
         "params: {p: 1}\ntimeout: {job: 9s, step: 2s}\neffects: idempotent\n"
@@ -76,6 +92,11 @@ def test_what_is_recorded_is_asked_of_the_agent_and_bounded_by_the_farm() -> Non
         max_bytes=9,
     )
     assert job("record: har").record == job("record: [har]").record
+
+
+def test_a_word_stands_for_a_mapping_with_that_alone() -> None:
+    assert job("identity: shopper") == job("identity: {name: shopper}")
+    assert job("proxy: 'socks5://p.example:1'") == job("proxy: {server: 'socks5://p.example:1'}")
 
 
 def test_a_job_that_records_goes_to_agents_that_can() -> None:

@@ -57,6 +57,7 @@ def problems_of(text: str, content_type: str = "application/yaml") -> list[Probl
         ("drag: {selector: x, to: 'txt/a'}", "/drag/to", "unknown selector form", "text/"),
         ("select: {selector: x}", "/select", "exactly one of value, label and index", None),
         ("select: {selector: x, value: {a: 1}}", "/select/value", "or should be a list", None),
+        ("upload: {selector: x, files: [a.csv]}", "/upload/files/0", "a file of the farm", None),
         ("extract: {}", "/extract", "fields is missing", None),
         ("extract: {fields: {}}", "/extract/fields", "needs at least 1 entry", None),
         ("extract: {fields: [a]}", "/extract/fields", "should be a mapping", None),
@@ -294,6 +295,28 @@ def test_at_most_twenty_problems_are_told_and_the_rest_counted() -> None:
     problems = caught.value.context["problems"]
     assert isinstance(problems, list)
     assert len(problems) == MAX_PROBLEMS
+
+
+def test_an_entry_that_is_refused_does_not_make_its_list_too_short() -> None:
+    (found,) = problems_of(f"{HEAD}  - upload: {{selector: x, files: [a.csv]}}\n")
+    assert found["pointer"] == "/steps/1/upload/files/0"
+    (found,) = problems_of(f"{HEAD}  - upload: {{selector: x, files: []}}\n")
+    assert (found["pointer"], found["detail"]) == (
+        "/steps/1/upload/files",
+        "needs at least 1 entry",
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("identity: a b", "letters, digits"), ("proxy: 'ftp://p:1'", "should begin with http://")],
+)
+def test_a_word_in_the_place_of_a_mapping_is_pointed_at_where_it_stands(
+    line: str, words: str
+) -> None:
+    (found,) = problems_of(HEAD + line + "\n")
+    assert (found["pointer"], found["line"]) == ("/" + line.split(":")[0], 4)
+    assert words in found["detail"]
 
 
 def test_json_has_pointers_and_no_lines() -> None:

@@ -121,7 +121,7 @@ async def test_a_job_whose_identity_is_gone_waits_says_so_and_is_in_nobodys_way(
         await farm.identities.delete(NS, "shopper")
         await agent.end()
         await farm.state(blocker, "succeeded")
-        assert await farm.waits(waiting) == "identity_missing"
+        await farm.comes_to_wait(waiting, "identity_missing")
         behind = await farm.submit(name="behind")
         await farm.state(behind, "running")
         await until(lambda: agent.runs and all(_is_of(run, behind) for run in agent.runs.values()))
@@ -152,7 +152,7 @@ async def test_a_job_whose_identity_is_gone_waits_says_so_and_is_in_nobodys_way(
             "/proxy",
             "not with browser.context: reset",
         ),
-        ({"identity": "shopper"}, "/identity", "should be a mapping"),
+        ({"identity": ["shopper"]}, "/identity", "should be a mapping"),
         ({"identity": {"name": "a b"}}, "/identity/name", "letters, digits"),
         ({"proxy": {"server": "p:1"}}, "/proxy/server", "http://"),
         ({"proxy": {"server": "http://p:1", "pasword": "x"}}, "/proxy/pasword", "unknown key"),

@@ -133,3 +133,9 @@ def brightness(colour: str) -> float:
 
 def test_the_script_is_one_call_with_the_names_it_shares_with_the_agent() -> None:
     assert overlay.SCRIPT.endswith('("__tabfarm")')
+
+
+def test_a_tab_that_goes_with_its_task_says_so() -> None:
+    assert shown(Picture(worker="W", guest=True))["note"] == "this tab closes with its task"
+    paused = Picture(worker="W", guest=True, holder=Holder.PAUSED, message="m")
+    assert shown(paused)["note"] == "paused · m · this tab closes with its task"

@@ -21,8 +21,8 @@ from farm.api.serving import ApiRunner
 from farm.api.verify import verify_route
 from farm.clock import Clock, system_clock
 from farm.core.model import Namespace
-from farm.jobs.attempts import AttemptRules
 from farm.jobs.dispatcher import JobDispatcher
+from farm.jobs.rules import AttemptRules
 from farm.main.jobs import JobRules, jobs_of
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects

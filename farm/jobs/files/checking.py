@@ -1,7 +1,6 @@
 """From the canonical form to a `JobSpec`, or to problems in plain words."""
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,43 +12,10 @@ from farm.jobs.files.places import misplaced
 from farm.jobs.files.problems import Path, Problem, nearest, shown
 from farm.jobs.files.references import as_text
 from farm.jobs.files.selectors import selector_problem
+from farm.jobs.files.sentences import follows, nearest_word, sentence
 from farm.jobs.files.spec import JobSpec
 from farm.jobs.files.words import known_keys, snake
 from farm.protocol.extraction import FieldSpec
-
-_PATTERNS = {
-    r"^[A-Za-z0-9_.-]{1,64}$": "has 1 to 64 of: letters, digits, _ . -",
-    r"^[A-Za-z_]\w{0,63}$": "is a letter or _, then letters, digits and _, at most 64",
-    r"^[^/\\\x00-\x1f]{1,120}$": "is a file name of at most 120 characters, without / and \\",
-    r"^[A-Za-z]{2,3}([_-][A-Za-z0-9]+)*$": "is a language tag such as en or en-GB",
-    r"^[^\x00-\x1f\x7f]*$": "may not contain line breaks or control characters",
-}
-
-_SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
-    "string_type": lambda _: "should be a text",
-    "int_type": lambda _: "should be a whole number",
-    "int_parsing": lambda _: "should be a whole number",
-    "int_from_float": lambda _: "should be a whole number",
-    "bool_type": lambda _: "should be true or false",
-    "bool_parsing": lambda _: "should be true or false",
-    "dict_type": lambda _: "should be a mapping",
-    "model_type": lambda _: "should be a mapping",
-    "model_attributes_type": lambda _: "should be a mapping",
-    "tuple_type": lambda _: "should be a list",
-    "list_type": lambda _: "should be a list",
-    "greater_than_equal": lambda ctx: f"should be at least {ctx['ge']}",
-    "less_than_equal": lambda ctx: f"should be at most {ctx['le']}",
-    "string_too_short": lambda _: "may not be empty",
-    "string_too_long": lambda ctx: f"has at most {ctx['max_length']} characters",
-    "too_short": lambda ctx: f"needs at least {ctx['min_length']} entry",
-    "too_long": lambda ctx: f"has at most {ctx['max_length']} entries",
-    "string_pattern_mismatch": lambda ctx: _PATTERNS.get(
-        ctx["pattern"], f"is not of the form {ctx['pattern']}"
-    ),
-    "literal_error": lambda ctx: f"should be {ctx['expected']}",
-    "enum": lambda ctx: f"should be {ctx['expected']}",
-    "value_error": lambda ctx: str(ctx["error"]),
-}
 
 
 def check(job: Canonical, typed: set[Path]) -> tuple[JobSpec | None, list[Problem]]:
@@ -69,7 +35,7 @@ def check(job: Canonical, typed: set[Path]) -> tuple[JobSpec | None, list[Proble
         problems += [Problem(path=job.written(p), detail=why) for p, why in misplaced(spec)]
         return spec, problems
     except ValidationError as error:
-        found = error.errors(include_url=False)
+        found = [one for one in error.errors(include_url=False) if not follows(one)]
     if _as_texts(job, found, typed):
         return check(job, set())
     told = {problem.path for problem in problems}
@@ -130,8 +96,8 @@ def _problems(job: Canonical, path: Path, errors: list[ErrorDetails]) -> Iterato
                 nearest=nearest(snake(word), keys),
             )
         case _:
-            details = dict.fromkeys(_sentence(error) for error in errors)
-            near = next((near for error in errors if (near := _nearest(error))), None)
+            details = dict.fromkeys(sentence(error) for error in errors)
+            near = next((near for error in errors if (near := nearest_word(error))), None)
             detail = " or ".join(details)
             yield Problem(path=job.written(path), detail=detail, nearest=near)
 
@@ -139,20 +105,6 @@ def _problems(job: Canonical, path: Path, errors: list[ErrorDetails]) -> Iterato
 def _missing(job: Canonical, path: Path) -> Problem:
     # What is missing has no place but what surrounds it.
     return Problem(path=job.written(path[:-1]), detail=f"{path[-1]} is missing")
-
-
-def _sentence(error: ErrorDetails) -> str:
-    make = _SENTENCES.get(error["type"])
-    sentence = make(error.get("ctx", {})) if make else error["msg"]
-    if error["type"] == "string_type" and isinstance(error["input"], bool | int | float):
-        return f"{sentence}; put the value in quotes"
-    return sentence
-
-
-def _nearest(error: ErrorDetails) -> str | None:
-    if error["type"] not in ("literal_error", "enum") or not isinstance(error["input"], str):
-        return None
-    return nearest(error["input"], re.findall(r"'([^']*)'", str(error.get("ctx", {})["expected"])))
 
 
 _SELECTORS = {

@@ -24,6 +24,9 @@ from farm.protocol.steps import VERBS
 _NOTHING = {"type": "wait", "ms": 0}
 """Stands in for a step that has a problem already, so that the others keep their numbers."""
 
+_WORDS = {"browser": "use", "identity": "name", "proxy": "server"}
+"""Mappings that may be one word, and the key it stands for."""
+
 
 @dataclass(slots=True)
 class Canonical:
@@ -53,9 +56,10 @@ def normalise(written: dict[str, Any]) -> Canonical:
         job.origins["timeout", "job"] = job.written(("timeout",))
         job.value["timeout"] = {"job": job.value["timeout"]}
     _recordings(job)
-    if isinstance(job.value.get("browser"), str):
-        job.origins["browser", "use"] = job.written(("browser",))
-        job.value["browser"] = {"use": job.value["browser"]}
+    for key, inner in _WORDS.items():
+        if isinstance(job.value.get(key), str):
+            job.origins[key, inner] = job.written((key,))
+            job.value[key] = {inner: job.value[key]}
     for path in ENVELOPE_MAPPINGS:
         if path:
             _snake_inside(job, path)

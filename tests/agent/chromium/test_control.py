@@ -107,6 +107,25 @@ async def test_a_person_who_does_not_come_in_time_is_waited_for_no_more() -> Non
     await run.control.gate()
 
 
+async def test_a_click_that_ends_control_is_seen_on_the_screen_after_the_page_has_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = Run()
+
+    def through_the_page() -> bool:
+        return run.control.clicks_come_through_the_page
+
+    assert not through_the_page()
+    asked = asyncio.ensure_future(run.control.ask("solve it"))
+    await run.waits()
+    assert through_the_page()
+    run.control.move(Move.HAND_BACK, "anna")
+    assert through_the_page()
+    await asked
+    monkeypatch.setattr("agent.chromium.control._ECHO_S", 0.0)
+    assert not through_the_page()
+
+
 async def test_what_is_out_of_place_changes_nothing_and_nothing_is_moved_without_a_run() -> None:
     run = Run()
     with pytest.raises(OutOfPlaceError):

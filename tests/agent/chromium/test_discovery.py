@@ -150,6 +150,11 @@ def test_kinds_are_told_by_name(tmp_path: Path) -> None:
     assert kind_of(str(link)) is Kind.SHELL
 
 
+def test_a_browser_with_windows_tells_no_server_what_forms_it_sees() -> None:
+    (features,) = [a for a in arguments(shell=False, disabled=()) if "disable-features" in a]
+    assert "AutofillServerCommunication" in features
+
+
 def test_the_last_list_of_features_repeats_the_one_before() -> None:
     started = ["chrome", "--disable-features=A", "--disable-features=B,C", "--x"]
     assert disabled_by(started) == ("B", "C")

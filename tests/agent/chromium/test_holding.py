@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+from dataclasses import replace
 
 import pytest
 
 from agent.chromium.control import TabControl
+from agent.chromium.screen import Seen
 from agent.machine.control import Holder, Move, OutOfPlaceError
 from agent.ports import Outcome
 from farm.protocol.failures import Reason
@@ -74,6 +76,22 @@ async def test_a_tab_that_a_person_had_is_not_made_clean_in_place(way: str) -> N
         control(rig).move(Move.HAND_BACK, "anna")
         assert (await running).outcome == "succeeded"
         assert not await rig.browser.reset("c")
+
+
+async def test_a_click_that_hands_back_does_not_count_once_more_as_seen_on_the_screen() -> None:
+    click = Seen(x=1, y=1, left=0, top=0, width=800, height=600, title="plain", key=False)
+    async with Rig() as rig, asyncio.TaskGroup() as group:
+        await rig.window()
+        running = group.create_task(rig.run(*STEPS, {"type": "human", "message": "Solve it"}))
+        await rig.until(lambda: control(rig).holder is Holder.HUMAN)
+        pressed = rig.browser._windows["w"].tabs["c"].pressed
+        rig.browser.seen(click)
+        assert pressed.empty()
+        rig.browser.seen(replace(click, key=True))
+        control(rig).move(Move.HAND_BACK, "anna")
+        rig.browser.seen(click)
+        assert pressed.qsize() == 1
+        assert (await running).outcome == "succeeded"
 
 
 async def test_a_run_that_is_held_can_be_cancelled_and_its_tab_is_closed() -> None:

@@ -26,6 +26,7 @@ from tests.agent.chromium.overlaid import (
     REMOVER,
     SCRIPTED,
     Files,
+    Looking,
     Screen,
     served,
     sides,
@@ -356,6 +357,9 @@ async def test_a_tab_that_a_job_opens_shows_it_too(screen: Screen) -> None:
         await screen.until(lambda: _true(len(screen.page.context.pages) == 2))
         popup = screen.page.context.pages[1]
         await screen.until(lambda: _is_framed(popup))
+        looking = Looking(await popup.context.new_cdp_session(popup))
+        assert "this tab closes with its task" in await looking.texts()
+        assert "this tab closes with its task" not in await (await screen.looking()).texts()
         run.cancel()
 
 

@@ -1,5 +1,6 @@
 """A tab made as a new one in place: nothing is left, or it is not said to be clean."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -32,6 +33,8 @@ LEAVE = """async () => {
   setInterval(() => localStorage.setItem('late', 'behind'), 1);
   addEventListener('beforeunload', () => localStorage.setItem('last', 'behind'));
   history.pushState({}, '', '#behind');
+  await Notification.requestPermission();
+  await navigator.storage.persist();
   const shared = new SharedWorker('/shared.js');
   await new Promise(done => { shared.port.onmessage = done; shared.port.start(); });
 }"""
@@ -49,8 +52,10 @@ FIND = """async () => {
     databases: (await indexedDB.databases()).length,
     workers: (await navigator.serviceWorker.getRegistrations()).length,
     history: history.length,
-    geolocation: (await navigator.permissions.query({name: 'geolocation'})).state,
-    notifications: (await navigator.permissions.query({name: 'notifications'})).state,
+    permissions: await Promise.all(
+      ['geolocation', 'notifications', 'persistent-storage', 'camera', 'storage-access'].map(
+        async name => (await navigator.permissions.query({name})).state)),
+    persisted: await navigator.storage.persisted(),
     usage: (await navigator.storage.estimate()).usage,
     visits: await new Promise(done => {
       shared.port.onmessage = event => done(event.data); shared.port.start(); }),
@@ -132,9 +137,9 @@ async def test_nothing_that_a_job_can_leave_is_found_by_the_next_one(rig: Rig, s
     for url in (site.url, localhost):
         await visits(rig, f"{url}/", allow="127.0.0.0/8")
         left = await rig.page().evaluate(FIND)
-        # There was something to be seen.
+        # There was something to be seen; but permissions are what they were, whatever is asked for.
         changed = {key for key in left if left[key] != new[key]}
-        assert changed == set(new) - {"geolocation", "notifications"}
+        assert changed == set(new) - {"permissions", "persisted"}
     assert await rig.browser.reset("c")
     assert rig.page().url == "about:blank"
     scripts = site.seen.count("/cached.js")
@@ -191,3 +196,15 @@ async def test_only_a_window_that_was_opened_for_it_is_reset(
         await visits(rig, f"{site.url}/", allow=site.allow, do="() => 1")
         assert not await rig.browser.reset("c")
         assert not await rig.browser.reset("nobody")
+
+
+async def test_a_tab_that_closes_as_it_is_about_to_be_reset_is_not_clean(
+    headless_browser: Found,
+) -> None:
+    async with Rig() as rig:
+        await opened(rig)
+        resetting = asyncio.ensure_future(rig.browser.reset("c"))
+        await asyncio.sleep(0)  # until it has found the tab
+        window = rig.browser._windows["w"]
+        window._on_tab_closed(window.tabs["c"])
+        assert not await resetting

@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 import pytest_asyncio
+from PIL import ImageGrab
 
 from agent.chromium.discovery import Found
 from agent.ports import SeenTab, SeenWindow, Stirred
 from farm.protocol.plan import WindowBounds
+from overlay import COLOURS, State
 from tests.agent.chromium.desktop import Desktop
 from tests.agent.chromium.journal import goto, script
 from tests.agent.chromium.rig import Rig
@@ -74,6 +76,26 @@ async def test_windows_that_a_person_opens_are_theirs(rig: Rig, desktop: Desktop
     assert len(theirs(await rig.browser.look())) == 2
     await desktop.press("ctrl+w")
     await sees(rig, lambda seen: len(seen) == len(theirs(seen)) == 1)
+
+
+async def test_nothing_is_drawn_on_what_a_person_owns(rig: Rig, desktop: Desktop) -> None:
+    await rig.window()
+    colour = bytes.fromhex(COLOURS[State.IDLE][1:])
+
+    async def shown() -> int:
+        screen = ImageGrab.grab(xdisplay=desktop.env["DISPLAY"]).convert("RGB")
+        colours = screen.getcolors(1 << 24) or []
+        return sum(count for count, found in colours if found == tuple(colour))
+
+    await desktop.until(shown, lambda pixels: int(pixels) > 1000)
+    # Where nothing of the worker's is, only the windows of the person can show something.
+    await desktop.press("ctrl+n")
+    await sees(rig, lambda seen: len(theirs(seen)) == 1)
+    await desktop.press("ctrl+shift+n")
+    await sees(rig, lambda seen: len(theirs(seen)) == 2)
+    await rig.browser.close_window("w")
+    await desktop.until(shown, lambda pixels: int(pixels) < 50)
+    assert len(theirs(await rig.browser.look())) == 2
 
 
 async def test_a_tab_that_a_person_opens_in_a_workers_window_is_the_tasks_and_goes_with_it(

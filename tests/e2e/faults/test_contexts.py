@@ -91,14 +91,16 @@ async def test_a_window_that_is_reset_shows_nothing_of_the_job_before(
 ) -> None:
     before = place.hits["GET /cached.js"]
     first, window = await visit(client, place, context="reset")
-    # Others of the kind may be prepared meanwhile; the farm lends the oldest.
-    await prepared(client, these=window)
-    second, again = await visit(client, place, context="reset")
-    assert again == window
-    assert second["before"] == first["before"]
-    assert NOTHING.items() <= second["before"].items()
-    assert place.hits["GET /cached.js"] == before + 2
-    await prepared(client, these=window)
+    windows = [window]
+    # Another one of the kind may have been prepared meanwhile; then a third job has one of the two.
+    while len(set(windows)) == len(windows) < 4:
+        await prepared(client, these=windows[-1])
+        said, window = await visit(client, place, context="reset")
+        assert said["before"] == first["before"]
+        assert NOTHING.items() <= said["before"].items()
+        windows.append(window)
+    assert len(set(windows)) < len(windows)
+    assert place.hits["GET /cached.js"] == before + len(windows)
 
 
 async def test_a_kept_window_has_what_the_job_before_it_left(

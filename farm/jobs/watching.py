@@ -1,0 +1,98 @@
+"""Watches over an attempt that an agent runs: renews its lease, has it stopped, gives it up."""
+
+import asyncio
+
+from farm.clock import Clock
+from farm.core.model import Instant
+from farm.errors import ClientAbsentError, StaleAssignmentError, StoreUnavailableError
+from farm.jobs.endings import MUTE, End, ended, lost
+from farm.jobs.files import JobSpec
+from farm.jobs.live import LiveAttempt
+from farm.manager.delivery import AppNode, SentCommand
+from farm.manager.handle import ContextHandle
+
+_BACKSTOP_S = 60.0
+"""The agent keeps the job's clock; this long after it the farm asks it to stop, and as long after
+that it waits no more."""
+
+
+class _Backstop:
+    """The farm's own clock of an attempt; stands still while the agent's does."""
+
+    def __init__(self, now: Instant, seconds: float) -> None:
+        self._looked_at = now
+        self._left_s = seconds
+
+    def over_s(self, now: Instant, *, held: bool) -> float:
+        """Return for how long the time has been over; negative is what is left of it."""
+        if not held:
+            self._left_s -= now - self._looked_at
+        self._looked_at = now
+        return -self._left_s
+
+
+class Watch:
+    """Looks after attempts, each in the task that calls it."""
+
+    def __init__(self, app_node: AppNode, clock: Clock, *, renew_interval_s: float) -> None:
+        self._app_node = app_node
+        self._clock = clock
+        self._interval_s = renew_interval_s
+
+    async def end(
+        self,
+        sent: SentCommand,
+        live: LiveAttempt,
+        handle: ContextHandle | None,
+        spec: JobSpec,
+    ) -> End:
+        """Hold the context, and pass on what is wanted, until the attempt is known to be over."""
+        backstop = _Backstop(self._clock(), spec.timeout.job / 1000 + _BACKSTOP_S)
+        told = False
+        try:
+            while True:
+                waits: set[asyncio.Future[object]] = {sent.answer, live.lost}  # type: ignore[arg-type]  # only waited on
+                if not told:
+                    waits.add(live.cancelled)  # type: ignore[arg-type]  # only waited on
+                await asyncio.wait(
+                    waits,
+                    timeout=self._interval_s,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                over_s = backstop.over_s(self._clock(), held=live.held)
+                if sent.answer.done():
+                    return ended(sent.answer.result())
+                if live.lost.done():
+                    return lost(live.lost.result())
+                if over_s > _BACKSTOP_S:
+                    return MUTE
+                if over_s > 0:
+                    live.cancel("timed_out")
+                if not told and live.cancelled.done():
+                    told = await self._stop(live)
+                await renew(handle)
+        finally:
+            live.acknowledged = sent.acknowledged
+            self._app_node.forget(sent)
+
+    async def _stop(self, live: LiveAttempt) -> bool:
+        try:
+            await self._app_node.tell(live.client_id, live.order_to_stop())
+        except ClientAbsentError:
+            # Asked again after the renewal interval; or the agent is gone for good.
+            await asyncio.sleep(min(1.0, self._interval_s))
+            return False
+        return True
+
+
+async def renew(handle: ContextHandle | None) -> None:
+    """Renew what is held, if anything is; whether it still holds is not told by this."""
+    if handle is None:
+        return
+    try:
+        await handle.renew()
+    except (StaleAssignmentError, StoreUnavailableError):
+        # The assignment has ended under the attempt: its agent is gone or has a new browser. What
+        # ends the attempt is its result or the word that it is lost, not this; nor is a store that
+        # is away, as the next time comes well before the assignment's end.
+        return
