@@ -40,11 +40,6 @@ class Hands:
         """The page is so large, in its own pixels, as the person sees it now."""
         self._width, self._height = width, height
 
-    @property
-    def holding(self) -> bool:
-        """Whether anything is pressed."""
-        return bool(self._buttons or self._keys or self._touching)
-
     async def do(self, act: Act, file: Path | None = None) -> None:
         """Do it to the page; `file` is what is dropped.
 

@@ -1,20 +1,16 @@
 """A plan in a flow, step by step."""
 
-from agent.clock import monotonic
+from functools import partial
+
 from agent.console.stage import Flow, Stage
 from agent.console.verbs import VERBS, Verb
-from agent.ports import StaleAssignment, UploadRefused
 from agent.steps.failed import StepFailed, clean
-from agent.steps.naming import label_of
 from agent.steps.substitution import has_references, substitute_step
 from agent.steps.timing import StepClock, timed_out, timeout_of
+from agent.steps.told import told
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.flows import needs_browser
-from farm.protocol.messages import StepEnded, StepStarted
 from farm.protocol.steps import Step
-
-_NEVER_SKIPPED = frozenset({Reason.STALE_ASSIGNMENT, Reason.AGENT_LOST})
-"""After these there is no going on, optional or not."""
 
 
 async def run_plan(flow: Flow) -> Failure | None:
@@ -28,36 +24,14 @@ async def run_plan(flow: Flow) -> Failure | None:
     """
     for index, step in enumerate(flow.plan.steps):
         flow.index = index
-        failure = await _step(flow, step)
+        failure = await told(flow.evidence, index, step, partial(_bounded, flow, step))
         if failure is not None:
             return failure
     return None
 
 
-async def _step(flow: Flow, step: Step) -> Failure | None:
-    index, label = flow.index, label_of(step)
-    await flow.evidence.note(StepStarted(index=index, verb=step.type, label=label))
-    began = monotonic()
-    failure = None
-    try:
-        await _bounded(flow, step)
-    except StepFailed as failed:
-        failure = Failure(
-            reason=failed.reason,
-            detail=failed.detail,
-            step_index=index,
-            step=label,
-            status=failed.status,
-        )
-        if not step.optional or failed.reason in _NEVER_SKIPPED:
-            return failure
-    ms = round(1000 * (monotonic() - began), 1)
-    await flow.evidence.note(StepEnded(index=index, ms=ms, skipped=failure))
-    return None
-
-
 async def _bounded(flow: Flow, step: Step) -> None:
-    """Do a step within its time; whatever goes wrong comes as `StepFailed`."""
+    """Do a step within its time."""
     verb = VERBS.get(type(step))
     if verb is None or any(True for _ in needs_browser(step)):
         why = next((why for _, why in needs_browser(step)), f"{step.type} needs a browser")
@@ -68,10 +42,6 @@ async def _bounded(flow: Flow, step: Step) -> None:
             await _do(flow, step, verb, clock)
     except TimeoutError:
         raise timed_out(clock, navigation=verb.navigates, url=flow.page.url) from None
-    except UploadRefused as refused:
-        raise StepFailed(Reason(refused.reason), clean(refused.detail)) from None
-    except StaleAssignment:
-        raise StepFailed(Reason.STALE_ASSIGNMENT, "the attempt has ended for the farm") from None
 
 
 async def _do(flow: Flow, step: Step, verb: Verb, clock: StepClock) -> None:

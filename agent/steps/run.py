@@ -2,38 +2,30 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
 
-from agent.clock import monotonic
 from agent.ports import (
     Bare,
     Control,
     Denied,
     Evidence,
     Files,
-    StaleAssignment,
-    UploadRefused,
 )
 from agent.steps.capture import capture
-from agent.steps.failures import StepFailed, clean, failed
-from agent.steps.naming import label_of
+from agent.steps.failures import failed
 from agent.steps.observed import observing
 from agent.steps.stage import Attempt, Stage
 from agent.steps.substitution import has_references, mentions, substitute_step
 from agent.steps.timing import StepClock, timed_out, timeout_of
+from agent.steps.told import told
 from agent.steps.unattended import NoFiles, Unattended
 from agent.steps.verbs import VERBS, Verb
-from farm.protocol.failures import Failure, Reason
-from farm.protocol.messages import StepEnded, StepStarted
+from farm.protocol.failures import Failure
 from farm.protocol.plan import Plan
 from farm.protocol.steps import Step
-
-_NEVER_SKIPPED = frozenset(
-    {Reason.PAGE_CRASHED, Reason.PAGE_CLOSED, Reason.BROWSER_LOST, Reason.STALE_ASSIGNMENT}
-)
-"""After these there is no going on, optional or not."""
 
 
 def none_denied() -> Sequence[Denied]:
@@ -82,7 +74,8 @@ async def run_plan(
         for index, step in enumerate(plan.steps):
             await attempt.control.gate()
             attempt.index, attempt.step = index, step
-            failure = await _step(attempt, step)
+            bounded = partial(_bounded, attempt, step, VERBS[type(step)])
+            failure = await told(attempt.evidence, index, step, bounded)
             if failure is not None:
                 async with bare():
                     await capture(attempt, failure)
@@ -92,31 +85,8 @@ async def run_plan(
     return None
 
 
-async def _step(attempt: Attempt, step: Step) -> Failure | None:
-    index, label = attempt.index, label_of(step)
-    note = attempt.evidence.note
-    await note(StepStarted(index=index, verb=step.type, label=label))
-    began = monotonic()
-    try:
-        await _bounded(attempt, step, VERBS[type(step)])
-    except StepFailed as failed_step:
-        failure = Failure(
-            reason=failed_step.reason,
-            detail=failed_step.detail,
-            step_index=index,
-            step=label,
-            status=failed_step.status,
-        )
-        if not step.optional or failure.reason in _NEVER_SKIPPED:
-            return failure
-        await note(StepEnded(index=index, ms=_ms_since(began), skipped=failure))
-    else:
-        await note(StepEnded(index=index, ms=_ms_since(began)))
-    return None
-
-
 async def _bounded(attempt: Attempt, step: Step, verb: Verb) -> None:
-    """Do a step within its time; whatever goes wrong comes as `StepFailed`."""
+    """Do a step within its time."""
     clock = StepClock(timeout_of(step, attempt.plan.timeouts, navigates=verb.navigates))
     try:
         async with clock.running(), attempt.bare() if verb.reads else nullcontext():
@@ -125,10 +95,6 @@ async def _bounded(attempt: Attempt, step: Step, verb: Verb) -> None:
         raise timed_out(clock, navigation=verb.navigates, url=attempt.page.url) from None
     except PlaywrightError as error:
         raise failed(error, waited=clock.words) from None
-    except UploadRefused as refused:
-        raise StepFailed(Reason(refused.reason), clean(refused.detail)) from None
-    except StaleAssignment:
-        raise StepFailed(Reason.STALE_ASSIGNMENT, "the attempt has ended for the farm") from None
 
 
 async def _do(attempt: Attempt, step: Step, verb: Verb, clock: StepClock) -> None:
@@ -141,7 +107,3 @@ async def _do(attempt: Attempt, step: Step, verb: Verb, clock: StepClock) -> Non
         return
     async with stage.effect():
         await verb.do(stage, step)
-
-
-def _ms_since(began: float) -> float:
-    return round(1000 * (monotonic() - began), 1)

@@ -75,15 +75,19 @@ def farm_up(folder: Path, *options: str, **env: str) -> Iterator[RunningFarm]:
         started = family(process.pid)
         process.send_signal(signal.SIGINT)
         assert process.wait(_STOP_S) == 0, _tail(log)
-        left = [one for one in started if one.is_running()]
-        left = [one for one in left if one.status() != psutil.STATUS_ZOMBIE]
-        assert left == []
+        assert [one for one in started if _lives(one)] == []
     finally:
         for one in started | family(process.pid):
             with contextlib.suppress(psutil.NoSuchProcess):
                 one.kill()
         process.kill()
         process.wait()
+
+
+def _lives(one: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):  # It may end between the two questions.
+        return one.is_running() and one.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 @pytest.fixture(scope="session")

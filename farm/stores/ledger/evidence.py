@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from farm.core.job_states import AttemptState
 from farm.core.model import Token
 from farm.stores.ledger import history, recordings, schema
+from farm.stores.ledger.fencing import FENCED
 from farm.stores.ledger.rows import AnyRow, to_effect, to_json
 from farm.stores.records import Effect, Evidence
 
@@ -23,12 +23,7 @@ _FENCED = (
         _jobs.c.item_count.label("job_items"),
     )
     .join_from(_attempts, _jobs)
-    .where(
-        _attempts.c.attempt_id == bindparam("attempt_id"),
-        _attempts.c.state == AttemptState.RUNNING.value,
-        _attempts.c.token_epoch == bindparam("token_epoch"),
-        _attempts.c.token_counter == bindparam("token_counter"),
-    )
+    .where(FENCED)
     .with_for_update()
 )
 _INSERT_EFFECTS = insert(_effects)

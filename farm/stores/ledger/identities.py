@@ -19,7 +19,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from farm.core.job_states import AttemptState
 from farm.core.model import Instant, Namespace, Token
 from farm.errors import ConflictError, NotFoundError
 from farm.stores.identity_records import (
@@ -35,6 +34,7 @@ from farm.stores.identity_records import (
     of_job,
 )
 from farm.stores.ledger import schema
+from farm.stores.ledger.fencing import FENCED
 from farm.stores.ledger.rows import AnyRow, from_json, from_json_or_none, to_json, to_json_or_none
 
 _jobs, _attempts = schema.jobs, schema.attempts
@@ -83,12 +83,7 @@ _HELD = (
     )
     .join_from(_attempts, _jobs)
     .join(_borrowings, _borrowings.c.job == _jobs.c.number)
-    .where(
-        _attempts.c.attempt_id == bindparam("attempt_id"),
-        _attempts.c.state == AttemptState.RUNNING.value,
-        _attempts.c.token_epoch == bindparam("token_epoch"),
-        _attempts.c.token_counter == bindparam("token_counter"),
-    )
+    .where(FENCED)
     .with_for_update()
 )
 _LOCK = (

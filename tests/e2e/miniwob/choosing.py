@@ -78,11 +78,12 @@ def date() -> Play:
 
 def completion() -> Play:
     seen = yield Look()
-    start = seen.bold[0]
+    # Either may begin or end with a space, which only the quotes keep.
+    start, *ends = quoted(seen)
     typing = {"type": {"selector": "#tags", "text": start}}
     offered = {"list": "li.ui-menu-item", "fields": {"name": {"required": True}}}
     names = (yield Look(steps=[typing], extract=offered)).items
-    end = seen.bold[1] if len(seen.bold) > 1 else ""
+    end = next(iter(ends), "")
     name = next(e["name"] for e in names if e["name"].startswith(start) and e["name"].endswith(end))
     return [typing, click(exactly("//li[contains(@class, 'ui-menu-item')]", name)), SUBMIT]
 
