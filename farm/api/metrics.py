@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 from farm.api.deps import deps_of
 from farm.api.routes import Access, Answer, Route
 from farm.api.views import is_present
+from farm.core.control import HELD, Control
 from farm.core.job_states import JobState
 from farm.core.model import ContextState, Owner, Snapshot
 
@@ -20,14 +21,26 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 class _Gauges(Collector):
     """The farm at one moment."""
 
-    def __init__(self, jobs: Mapping[JobState, int], snapshot: Snapshot) -> None:
+    def __init__(
+        self,
+        jobs: Mapping[JobState, int],
+        controls: Mapping[Control, int],
+        snapshot: Snapshot,
+    ) -> None:
         self._jobs = jobs
+        self._controls = controls
         self._snapshot = snapshot
 
     def collect(self) -> Iterator[Metric]:
         """Yield every gauge; a state that nothing is in is 0, not missing."""
         yield _by_label(
             "farm_jobs", "Jobs by state.", "state", {s: self._jobs.get(s, 0) for s in JobState}
+        )
+        yield _by_label(
+            "farm_jobs_held",
+            "Jobs that have not ended and wait for a person, by who has control.",
+            "control",
+            {control: self._controls.get(control, 0) for control in sorted(HELD)},
         )
         clients = self._snapshot.clients
         present = [client for client in clients if is_present(client, self._snapshot)]
@@ -91,7 +104,11 @@ async def metrics(request: web.Request) -> web.Response:
     deps = deps_of(request)
     gauges = CollectorRegistry(auto_describe=False)
     gauges.register(
-        _Gauges(await deps.ledger.counts(), await deps.registry.snapshot(now=deps.clock()))
+        _Gauges(
+            await deps.ledger.counts(),
+            await deps.ledger.controls(),
+            await deps.registry.snapshot(now=deps.clock()),
+        )
     )
     body = generate_latest(gauges) + generate_latest(deps.metrics)
     return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})

@@ -189,11 +189,14 @@ async def test_metrics_are_read_when_they_are_asked_for(stack: Stack) -> None:
     assert 'farm_jobs{state="queued"} 0.0' in before
     assert 'farm_agents{presence="present"} 0.0' in before
     await connect(stack)
-    await stack.submit()
+    job_id = await stack.submit()
+    await stack.ledger.hold_queued(DEFAULT, job_id, paused=True, by="anna", now=system_clock())
     await assign(stack)
     async with stack.http.get(f"{stack.url}/metrics", headers=stack.as_admin()) as response:
         after = await response.text()
     assert 'farm_jobs{state="queued"} 1.0' in after
+    assert 'farm_jobs_held{control="paused"} 1.0' in after
+    assert 'farm_jobs_held{control="human"} 0.0' in after
     assert 'farm_agents{presence="present"} 1.0' in after
     assert 'farm_contexts{state="idle"} 2.0' in after
     assert "farm_slots 2.0" in after

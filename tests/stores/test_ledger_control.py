@@ -31,6 +31,8 @@ async def test_a_paused_job_is_not_due_and_can_not_be_begun_until_it_is_resumed(
     await accepted(ledger)
     job = await hold(ledger)
     assert (job.state, job.control, job.control_by) == (JobState.QUEUED, Control.PAUSED, "anna")
+    counts = await ledger.controls()
+    assert counts == dict.fromkeys(Control, 0) | {Control.PAUSED: 1}
     assert await next_id(ledger, now=at(9)) is None
     assert await started(ledger) is None
     job = await hold(ledger, paused=False, by="bert", after=2)
@@ -92,4 +94,5 @@ async def test_a_paused_job_is_cancelled_by_name(ledger: Ledger) -> None:
     await hold(ledger)
     job = await ledger.request_cancel(NS, "j1", now=at(2), by="bert")
     assert (job.state, job.control) == (JobState.CANCELLED, Control.AUTOMATION)
+    assert sum((await ledger.controls()).values()) == 0
     assert (await ledger.events("j1", after=2))[0].data["by"] == "bert"

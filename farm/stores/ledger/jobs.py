@@ -48,6 +48,11 @@ _NEXT_START = select(func.min(_jobs.c.not_before)).where(
     _jobs.c.control == Control.AUTOMATION.value,
 )
 _COUNTS = select(_jobs.c.state, func.count()).group_by(_jobs.c.state)
+_CONTROLS = (
+    select(_jobs.c.control, func.count())
+    .where(_jobs.c.state.in_(sorted(state.value for state in set(JobState) - TERMINAL)))
+    .group_by(_jobs.c.control)
+)
 
 
 def accept(connection: Connection, new: NewJob, now: Instant) -> tuple[Job, bool]:
@@ -199,6 +204,12 @@ def counts(connection: Connection) -> Mapping[JobState, int]:
     """Count the jobs; every state is named."""
     found = {state: count for state, count in connection.execute(_COUNTS)}  # noqa: C416
     return {state: found.get(state.value, 0) for state in JobState}
+
+
+def controls(connection: Connection) -> Mapping[Control, int]:
+    """Count the jobs that have not ended by who has control; everybody is named."""
+    found = {control: count for control, count in connection.execute(_CONTROLS)}  # noqa: C416
+    return {control: found.get(control.value, 0) for control in Control}
 
 
 _HOLD = (

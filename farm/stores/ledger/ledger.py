@@ -136,6 +136,10 @@ class SqlLedger:
         """Count the jobs by state, with 0 for a state that none is in."""
         return await self._db.read(jobs.counts)
 
+    async def controls(self) -> Mapping[Control, int]:
+        """Count the jobs that have not ended by who has control, with 0 where there are none."""
+        return await self._db.read(jobs.controls)
+
     async def start_attempt(
         self,
         job_id: str,

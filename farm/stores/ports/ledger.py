@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
+from farm.core.control import Control
 from farm.core.job_states import JobState
 from farm.core.model import (
     ClientId,
@@ -78,6 +79,10 @@ class Ledger(Protocol):
 
     async def counts(self) -> Mapping[JobState, int]:
         """Count the jobs by state."""
+        ...
+
+    async def controls(self) -> Mapping[Control, int]:
+        """Count the jobs that have not ended by who has control."""
         ...
 
     async def start_attempt(
