@@ -161,3 +161,18 @@ class Scene:
         assert [type(i) for i in self.runs(tab, last=last)] == [ev.StartRun]
         self.said()
         return tab
+
+
+def of(kind: type, messages: list[wire.FromAgent]) -> list[wire.FromAgent]:
+    return [m for m in messages if isinstance(m, kind)]
+
+
+def result_of(messages: list[wire.FromAgent]) -> wire.Result:
+    (found,) = of(wire.Result, messages)
+    assert isinstance(found, wire.Result)
+    return found
+
+
+def contexts(report: wire.FromAgent) -> list[tuple[str, str, bool]]:
+    assert isinstance(report, wire.Report)
+    return [(c.context_id, c.state, c.clean) for c in report.contexts]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from farm.core.model import (
+    Assignment,
     Capacity,
     Client,
     ClientId,
@@ -145,6 +146,12 @@ class Farm:
 
     async def attempts(self, job_id: str) -> list[Attempt]:
         return list(await self.ledger.attempts(job_id))
+
+    async def held(self) -> Assignment:
+        """Return the one assignment that the one agent has."""
+        (client,) = (await self.registry.snapshot(now=self.now)).clients
+        (held,) = client.assignments.values()
+        return held
 
     async def waits(self, job_id: str) -> str:
         key = (await self.job(job_id)).match_key
@@ -425,3 +432,13 @@ class Agent:
 
     def told(self, kind: type) -> list[Any]:
         return [m for m in self.heard if isinstance(m, kind)]
+
+
+@asynccontextmanager
+async def living(*agents: Agent) -> AsyncIterator[None]:
+    """Let agents take up what they are told."""
+    async with asyncio.TaskGroup() as group:
+        lives = [group.create_task(agent.live()) for agent in agents]
+        yield
+        for life in lives:
+            life.cancel()

@@ -8,8 +8,7 @@ import pytest
 from farm.core.commands import Answer, CommandState, Effect
 from farm.jobs.declaring import effect_of
 from farm.protocol.plan import Plan
-from tests.jobs.farm import NS, Agent, farm_on
-from tests.jobs.test_dispatcher import living
+from tests.jobs.farm import NS, Agent, farm_on, living
 
 GOTO = {"type": "goto", "url": "https://example.com/"}
 CLICK = {"type": "click", "selector": "#buy"}

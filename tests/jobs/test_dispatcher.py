@@ -2,27 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from farm.core.job_states import AttemptState, JobState
-from farm.core.model import Assignment, ClientId, LinkId
+from farm.core.model import ClientId
 from farm.errors import StoreUnavailableError
 from farm.protocol import messages as wire
 from farm.protocol.failures import Reason
-from tests.jobs.farm import WINDOW_S, Agent, Farm, farm_on, until
-
-
-@asynccontextmanager
-async def living(*agents: Agent) -> AsyncIterator[None]:
-    async with asyncio.TaskGroup() as group:
-        lives = [group.create_task(agent.live()) for agent in agents]
-        yield
-        for life in lives:
-            life.cancel()
+from tests.jobs.farm import WINDOW_S, Agent, Farm, farm_on, living, until
 
 
 @pytest.fixture
@@ -342,16 +332,10 @@ async def test_an_assignment_is_renewed_while_its_job_runs(farm: Farm, agent: Ag
     await farm.registry.heard(ClientId("a"), agent.link, now=farm.now)
 
     async with asyncio.timeout(5):
-        while (await _held(farm)).renewed_at < farm.now:
+        while (await farm.held()).renewed_at < farm.now:
             await asyncio.sleep(0.005)
     assert await farm.manager.release_expired() == 0
     assert client.assignments
-
-
-async def _held(farm: Farm) -> Assignment:
-    (client,) = (await farm.registry.snapshot(now=farm.now)).clients
-    (held,) = client.assignments.values()
-    return held
 
 
 async def test_a_job_its_agent_never_ends_is_stopped_and_then_given_up(
@@ -402,131 +386,6 @@ async def test_a_job_that_cannot_be_started_for_want_of_a_store_is_started_later
         farm.database.away = False
         await farm.state(job_id, "succeeded")
     assert len(await farm.attempts(job_id)) == 1
-
-
-# Another life of the farm
-
-
-async def test_after_a_restart_a_run_goes_on_to_its_end(tmp_path: Path) -> None:
-    agent = Agent()
-    async with living(agent):
-        async with farm_on(tmp_path) as farm:
-            await agent.dial(farm)
-            job_id = await farm.submit()
-            await agent.start()
-        assert agent.told(wire.Command)[-1].body.kind == "run"
-        # Nothing is renewed by the clock here: it is when the run is taken up.
-        async with farm_on(tmp_path, renew_interval_s=100) as farm:
-            await agent.dial(farm)
-            async with asyncio.timeout(5):
-                while (await _held(farm)).expires_at < farm.now + 200:
-                    await asyncio.sleep(0.005)
-            await farm.passes(100)
-            await farm.registry.heard(ClientId("a"), agent.link, now=farm.now)
-            assert await farm.manager.release_expired() == 0
-            await farm.dispatcher.sweep_gone()
-            assert (await agent.tell(wire.Notice(code="c", detail="d"), first=2)).seq == 2
-            await agent.end()
-            job = await farm.state(job_id, "succeeded")
-            assert job.attempts == 1
-
-
-async def test_after_a_restart_an_unlisted_run_is_lost_when_nothing_of_it_can_be_left(
-    tmp_path: Path,
-) -> None:
-    agent = Agent()
-    async with living(agent):
-        async with farm_on(tmp_path) as farm:
-            await agent.dial(farm)
-            job_id = await farm.submit()
-            await agent.start()
-        async with farm_on(tmp_path) as farm:
-            stranger = Agent(instance="another", slots=2)
-            await stranger.dial(farm)
-            await farm.dispatcher.sweep_gone()
-            assert (await farm.job(job_id)).state is JobState.RUNNING
-            await farm.passes(WINDOW_S * 1.25 + 1)
-            await farm.dispatcher.sweep_gone()
-            assert (await farm.job(job_id)).state is JobState.QUEUED
-            await agent.dial(farm)
-            await until(lambda: [m for m in agent.told(wire.Stored) if m.refused and m.done])
-
-
-@pytest.mark.parametrize("token", [(9, 9), None])
-async def test_after_a_restart_a_listing_that_is_not_the_farms_is_refused_and_not_forgotten(
-    tmp_path: Path, token: tuple[int, int] | None
-) -> None:
-    agent, other = Agent(), Agent(client_id="b")
-    async with living(agent, other):
-        async with farm_on(tmp_path) as farm:
-            await agent.dial(farm)
-            job_id = await farm.submit()
-            await agent.start()
-        (entry,) = agent.listing()
-        async with farm_on(tmp_path) as farm:
-            if token is not None:
-                wrong = wire.Token(store_epoch=token[0], counter=token[1])
-                await agent.dial(farm, running=(entry.model_copy(update={"token": wrong}),))
-                await until(lambda: agent.told(wire.Stored))
-                assert agent.told(wire.Stored)[-1].refused
-            else:
-                await other.dial(farm, running=(entry,))
-                await until(lambda: other.told(wire.Stored))
-                assert other.told(wire.Stored)[-1].refused
-            assert (await farm.job(job_id)).state is JobState.RUNNING
-            await farm.passes(WINDOW_S * 2)
-            await farm.dispatcher.sweep_gone()
-            assert (await farm.job(job_id)).state is JobState.QUEUED
-
-
-async def test_after_a_restart_a_job_that_was_to_be_cancelled_is_cancelled(tmp_path: Path) -> None:
-    agent = Agent()
-    async with living(agent):
-        async with farm_on(tmp_path) as farm:
-            await agent.dial(farm)
-            job_id = await farm.submit()
-            await agent.start()
-            await farm.jobs.cancel((await farm.job(job_id)).namespace, job_id)
-        agent.heard.clear()
-        async with farm_on(tmp_path) as farm:
-            await agent.dial(farm)
-            await until(lambda: agent.told(wire.Cancel))
-            await agent.end("cancelled")
-            await farm.state(job_id, "cancelled")
-
-
-async def test_a_farm_that_ends_tells_no_agent_to_stop(tmp_path: Path) -> None:
-    agent = Agent()
-    async with living(agent):
-        async with farm_on(tmp_path) as farm:
-            await agent.dial(farm)
-            await farm.submit()
-            await agent.start()
-            # Its link is still there when its tasks are cancelled, as when one of them breaks.
-            farm.node._links.clear()
-            inbox = agent._inbox
-
-            async def send(message: wire.ToAgent) -> None:
-                inbox.put_nowait(message)
-
-            async def keep(client_id: ClientId, link: LinkId) -> None:
-                return
-
-            farm.node.detach = keep  # type: ignore[method-assign]
-            await farm.node.attach(ClientId("a"), agent.link, send)
-        await until(inbox.empty)
-    kinds = [order.body.kind for order in agent.told(wire.Command)]
-    assert "release" not in kinds
-
-
-async def test_jobs_accepted_before_a_restart_are_run_after_it(tmp_path: Path) -> None:
-    async with farm_on(tmp_path) as farm:
-        jobs = [await farm.submit(name=f"{n}") for n in range(5)]
-    agent = Agent(automatic=True)
-    async with living(agent), farm_on(tmp_path) as farm:
-        await agent.dial(farm)
-        for job_id in jobs:
-            await farm.state(job_id, "succeeded")
 
 
 async def test_a_closed_intake_starts_nothing(farm: Farm, agent: Agent) -> None:

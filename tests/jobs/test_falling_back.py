@@ -8,8 +8,7 @@ import pytest
 from farm.core.job_states import AttemptState
 from farm.protocol import messages as wire
 from farm.protocol.failures import Reason
-from tests.jobs.farm import NS, Agent, Farm, farm_on, until
-from tests.jobs.test_dispatcher import living
+from tests.jobs.farm import NS, Agent, Farm, farm_on, living, until
 
 BEGUN = wire.EffectBegun(effect_id="e1", index=0, effect="once")
 ITEMS = wire.Items(dataset="items", first=0, items=({"a": 1}, {"a": 2}))

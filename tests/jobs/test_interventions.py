@@ -13,8 +13,7 @@ from farm.errors import ConflictError
 from farm.jobs.interventions import Done, Wanted
 from farm.protocol import messages as wire
 from farm.protocol.failures import Reason
-from tests.jobs.farm import NS, Agent, Farm, farm_on, until
-from tests.jobs.test_dispatcher import living
+from tests.jobs.farm import NS, Agent, Farm, farm_on, living, until
 
 CAN: tuple[wire.Intervention, ...] = ("pause", "resume", "takeover", "hand_back")
 PAUSE = Wanted(kind="pause", by="anna")

@@ -12,8 +12,7 @@ from farm.errors import InvalidInputError
 from farm.protocol import messages as wire
 from farm.protocol.identities import IdentityPut
 from farm.protocol.plan import Borrows, BrowserOptions
-from tests.jobs.farm import NS, Agent, Farm, farm_on, until
-from tests.jobs.test_dispatcher import living
+from tests.jobs.farm import NS, Agent, Farm, farm_on, living, until
 
 OPTIONS = {"locale": "nb-NO", "timezone": "Europe/Oslo"}
 

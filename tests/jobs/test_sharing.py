@@ -13,8 +13,7 @@ from farm.errors import StoreUnavailableError
 from farm.manager.manager import Acquired
 from farm.protocol import messages as wire
 from farm.stores.redis import RedisRegistry
-from tests.jobs.farm import NS, WINDOW_S, Agent, Farm, farm_on, until
-from tests.jobs.test_dispatcher import living
+from tests.jobs.farm import NS, WINDOW_S, Agent, Farm, farm_on, living, until
 
 GONE_S = WINDOW_S * 1.25
 A = ClientId("a")

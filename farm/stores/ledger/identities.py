@@ -24,7 +24,6 @@ from farm.errors import ConflictError, NotFoundError
 from farm.stores.identity_records import (
     Borrowed,
     Change,
-    KeptState,
     Mode,
     SavedIdentity,
     Sealed,
@@ -35,7 +34,8 @@ from farm.stores.identity_records import (
 )
 from farm.stores.ledger import schema
 from farm.stores.ledger.fencing import FENCED
-from farm.stores.ledger.rows import AnyRow, from_json, from_json_or_none, to_json, to_json_or_none
+from farm.stores.ledger.identity_rows import NEVER_SAVED, to_identity, to_state_values, to_values
+from farm.stores.ledger.rows import AnyRow, from_json
 
 _jobs, _attempts = schema.jobs, schema.attempts
 _identities, _borrowings = schema.identities, schema.borrowings
@@ -96,8 +96,6 @@ _LOCK = (
 _STATE = select(_identities.c.state).where(
     _identities.c.namespace == bindparam("namespace"), _identities.c.name == bindparam("name")
 )
-_NO_STATE = {"state": None, "cookies": None, "origins": None, "state_bytes": None}
-_NEVER_SAVED = {**_NO_STATE, "saved_at": None, "saved_by": None}
 
 
 def is_free(job: Column[Any]) -> ColumnElement[bool]:
@@ -131,7 +129,7 @@ def lock(connection: Connection, job_id: str) -> None:
 
 def all_of(connection: Connection, namespace: Namespace) -> Sequence[SavedIdentity]:
     """Read those of a namespace, by name."""
-    return [_to_identity(row) for row in connection.execute(_ALL, {"namespace": namespace})]
+    return [to_identity(row) for row in connection.execute(_ALL, {"namespace": namespace})]
 
 
 def one(connection: Connection, namespace: Namespace, name: str) -> SavedIdentity:
@@ -154,10 +152,10 @@ def change(
     """Make or change one; see the port."""
     _refuse_used(connection, namespace, name, by=(Mode.EXCLUSIVE,))
     before = _find(connection, namespace, name)
-    values = _values(wanted, now)
+    values = to_values(wanted, now)
     if before is None:
         first = {"namespace": namespace, "name": name, "version": 1, "created_at": now}
-        row = {"options": "{}", **_NEVER_SAVED, "proxy": None, "secret": None, **first, **values}
+        row = {"options": "{}", **NEVER_SAVED, "proxy": None, "secret": None, **first, **values}
         _insert(connection, row)
     else:
         key = {"b_namespace": namespace, "b_name": name}
@@ -210,7 +208,7 @@ def save_state(
     held = _held(connection, attempt_id, token)
     if held is None or held.borrowed is None or held.mode != Mode.EXCLUSIVE.value:
         return None
-    values = {**_state_values(state), "saved_at": now, "saved_by": attempt_id, "updated_at": now}
+    values = {**to_state_values(state), "saved_at": now, "saved_by": attempt_id, "updated_at": now}
     key = {"b_namespace": held.namespace, "b_name": held.borrowed}
     kept = connection.execute(
         _UPDATE.values(version=_NEXT, **values).returning(_identities.c.version), key
@@ -263,7 +261,7 @@ def reseal(connection: Connection, old: Sealed, sealed: bytes) -> bool:
 
 def _find(connection: Connection, namespace: Namespace, name: str) -> SavedIdentity | None:
     row = connection.execute(_ONE, {"namespace": namespace, "name": name}).one_or_none()
-    return None if row is None else _to_identity(row)
+    return None if row is None else to_identity(row)
 
 
 def _held(connection: Connection, attempt_id: str, token: Token) -> AnyRow | None:
@@ -288,52 +286,3 @@ def _refuse_used(
                 identity=name,
                 job_id=use.job_id,
             )
-
-
-def _values(change: Change, now: Instant) -> dict[str, object]:
-    values: dict[str, object] = {"updated_at": now}
-    if change.options is not None:
-        values["options"] = to_json(change.options)
-    if change.proxy is not None:
-        proxy, secret = change.proxy
-        values |= {"proxy": to_json_or_none(proxy), "secret": secret}
-    if change.state is not None:
-        (state,) = change.state
-        values |= _NEVER_SAVED if state is None else _state_values(state) | {"saved_at": now}
-        values["saved_by"] = None
-    return values
-
-
-def _state_values(state: SealedState) -> dict[str, object]:
-    return {
-        "state": state.sealed,
-        "cookies": state.cookies,
-        "origins": state.origins,
-        "state_bytes": state.size,
-    }
-
-
-def _to_identity(row: AnyRow) -> SavedIdentity:
-    return SavedIdentity(
-        namespace=Namespace(row.namespace),
-        name=row.name,
-        version=row.version,
-        options=from_json(row.options),
-        proxy=from_json_or_none(row.proxy),
-        secret=row.secret,
-        state=_to_state(row),
-        created_at=Instant(row.created_at),
-        updated_at=Instant(row.updated_at),
-    )
-
-
-def _to_state(row: AnyRow) -> KeptState | None:
-    if row.saved_at is None:
-        return None
-    return KeptState(
-        cookies=row.cookies,
-        origins=row.origins,
-        size=row.state_bytes,
-        saved_at=Instant(row.saved_at),
-        attempt_id=row.saved_by,
-    )

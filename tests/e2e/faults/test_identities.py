@@ -1,8 +1,10 @@
 """Saved identities over real agents and browsers: seen from the site, and from the file system."""
 
 import asyncio
+import io
 import signal
 import uuid
+import zipfile
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,6 +12,7 @@ import psutil
 import pytest
 from aiohttp import web
 
+from farm.protocol.recordings import RecordingKind
 from farm.sdk import FarmClient
 from tests.e2e.faults.house import House
 from tests.e2e.faults.watching import happened, once, ran, rested, submitted
@@ -19,6 +22,7 @@ from tests.proxies import PASSWORD, USERNAME, Proxying, proxying
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 FAR = "shop.test"
+EVERY = [kind.value for kind in RecordingKind]
 
 
 class Shop:
@@ -123,6 +127,27 @@ def leaks(house: House, shop: Shop) -> list[str]:
     return found
 
 
+async def recorded_secrets(client: FarmClient, shop: Shop) -> set[tuple[str, str]]:
+    """Record an attempt that fails; return what of an identity is in which of its files."""
+    steps = ({"goto": f"{shop.url}/account"}, {"assert": {"selector": "#who", "text": "nobody"}})
+    body = once("recorded", *steps, identity={"name": "shopper", "mode": "clone"}, record=EVERY)
+    done = await ran(client, body)
+    assert done.state == "failed"
+    secrets = dict.fromkeys((USERNAME, PASSWORD), "proxy") | dict.fromkeys(shop.sessions, "session")
+    found = set()
+    for file in await client.artifacts(done.id):
+        assert file.state == "ready", file
+        content = b"".join([chunk async for chunk in client.artifact(done.id, file.name)])
+        if file.name.endswith(".zip"):
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                content = b"".join(archive.read(name) for name in archive.namelist())
+        found |= {
+            (file.recording or "", what) for s, what in secrets.items() if s.encode() in content
+        }
+    told = f"{done} {[event async for event in client.events(done.id, follow=False)]}"
+    return found | {("told", what) for s, what in secrets.items() if s in told}
+
+
 async def test_who_logged_in_on_an_agent_that_was_killed_is_logged_in_on_another(
     house: House, shop: Shop, proxy: Proxying
 ) -> None:
@@ -154,6 +179,7 @@ async def test_who_logged_in_on_an_agent_that_was_killed_is_logged_in_on_another
             before = (await client.identity("shopper")).version
             assert await who(client, shop, mode=mode) == "ann"
             assert (await client.identity("shopper")).version == before
+        assert await recorded_secrets(client, shop) == {("trace", "session"), ("har", "session")}
         history = [event async for event in client.events(held, follow=False)]
         assert not any(s in str(history) for s in (USERNAME, PASSWORD, *shop.sessions))
     assert leaks(house, shop) == []
