@@ -29,7 +29,7 @@ class AgentView(Resource):
     draining: bool
     """It takes nothing new."""
     draining_because: str | None = None
-    """Why, such as `low_disk: …`; null where it has been asked to, or does not say."""
+    """Why, such as `low_disk`; null where it has been asked to, or does not say."""
     epoch: int
     browser: str | None = None
     namespaces: tuple[str, ...]
