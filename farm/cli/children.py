@@ -16,6 +16,8 @@ from farm.cli.running import CommandError
 
 AGENT_COMMAND = (sys.executable, "-m", "agent.cli", "run")
 _STDERR = 2
+_USAGE = 2
+"""What an agent ends with that can't read its settings: it won't the next time either."""
 _STABLE_S = 30.0
 _BACKOFF_MAX_S = 10.0
 
@@ -55,7 +57,8 @@ class AgentOptions:
     slots: int | None = None
     """How many jobs each may run at once, unless AGENT_SLOTS says; None leaves it to the agent."""
     give_up_after: int | None = None
-    """End with `AgentsUnusableError` when one agent fails this often in a row; None never does."""
+    """End with `AgentsUnusableError` when one agent fails this often in a row; None never does, but
+    for one that can't read its settings."""
     backoff_s: float = 0.5
     """The wait before the first new start; doubled for each further one in a row."""
 
@@ -101,7 +104,8 @@ class Children:
         """Keep so many agents running until `stop`; if cancelled, kill them first.
 
         Raises:
-            ExceptionGroup: Of `AgentsUnusableError`, where the options say when to give up.
+            ExceptionGroup: Of `AgentsUnusableError`, where an agent can't read its settings, or the
+                options say when to give up.
         """
         try:
             async with asyncio.TaskGroup() as group:
@@ -141,7 +145,7 @@ class Children:
                 return
             failures = 1 if loop.time() - began > _STABLE_S else failures + 1
             log.warning("agent.ended", agent=name, code=code, failures=failures)
-            if self._options.give_up_after is not None and failures >= self._options.give_up_after:
+            if code == _USAGE or failures == self._options.give_up_after:
                 raise AgentsUnusableError(self._last_words(name) or f"{name} ended with {code}")
             pause = min(self._options.backoff_s * 2 ** (failures - 1), _BACKOFF_MAX_S)
             with contextlib.suppress(TimeoutError):

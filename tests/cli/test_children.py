@@ -50,6 +50,7 @@ tell("life1", {"pid": os.getpid()})
 wait()
 """
 )
+CONFUSED = PREAMBLE + "print('AGENT_SLOTS is no number', file=sys.stderr); sys.exit(2)"
 BROKEN = PREAMBLE + "sys.exit('there is no browser')"
 
 
@@ -194,6 +195,17 @@ async def test_an_agent_that_never_runs_is_given_up_with_its_last_words(
             await children.run(Staff(browsers=1))
     assert caught.group_contains(AgentsUnusableError, match="there is no browser")
     assert farm.ended == ["agent-1"] * 3
+
+
+async def test_an_agent_that_can_not_read_its_settings_is_not_started_again(
+    farm: Coordinator, tmp_path: Path
+) -> None:
+    children = Children(farm, options(tmp_path, CONFUSED))
+    with pytest.raises(ExceptionGroup) as caught:
+        async with asyncio.timeout(20):
+            await children.run(Staff(browsers=1))
+    assert caught.group_contains(AgentsUnusableError, match="AGENT_SLOTS is no number")
+    assert farm.ended == ["agent-1"]
 
 
 @pytest.mark.parametrize(("said", "slots"), [(None, "3"), ("7", "7")])
