@@ -188,7 +188,8 @@ def flight() -> Play:
 
 def _complete(field: str, text: str) -> list[Step]:
     offered = f".ui-autocomplete:visible >> text=/{text}/"
-    return [{"type": {"selector": field, "text": text}}, click(offered, first=True)]
+    # The list gives the focus back to its field a moment after the click.
+    return [{"type": {"selector": field, "text": text}}, click(offered, first=True), {"wait": 200}]
 
 
 TASKS: dict[str, Solver] = {
