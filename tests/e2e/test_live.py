@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from farm.cli.exits import ExitCode
 from tests.e2e.conftest import RunningFarm, Site, until
@@ -55,9 +55,9 @@ def at_work(cli: Cli, site: Site, tmp_path_factory: pytest.TempPathFactory) -> s
     return str(cli.json("jobs", "submit", str(job))["id"])
 
 
-def pixel(page: Page, at: tuple[float, float]) -> tuple[int, int, int]:
+def pixel(place: Page | Locator, at: tuple[float, float]) -> tuple[int, int, int]:
     """What the viewer sees at a place of the picture."""
-    canvas = page.locator("canvas").first
+    canvas = place.locator("canvas").first
     shot = Image.open(io.BytesIO(canvas.screenshot())).convert("RGB")
     return shot.getpixel((int(at[0] * shot.width), int(at[1] * shot.height)))  # type: ignore[return-value]
 
@@ -109,8 +109,9 @@ def test_a_person_sees_a_job_takes_over_acts_hands_back_and_the_job_goes_on(
         paste(acting, "2 pasted")
         compose(acting, "日本")
         canvas.click(position={"x": box["width"] * 0.25, "y": box["height"] * 0.1})
+        told = acting.locator("#message")
         for page in (acting, watching):
-            until(partial(is_blue, page), lambda: "no blue page")
+            until(partial(is_blue, page), lambda: f"no blue page; told: {told.text_content()}", 120)
 
         acting.get_by_role("button", name="Hand back").click()
         expect(watching.locator("#state")).to_have_text("automation works")
@@ -131,9 +132,9 @@ def test_a_person_sees_a_job_takes_over_acts_hands_back_and_the_job_goes_on(
         assert secret not in history
 
 
-def is_blue(page: Page) -> bool:
+def is_blue(place: Page | Locator) -> bool:
     """Whether the viewer sees a page that is blue."""
-    red, _, blue = pixel(page, (0.9, 0.9))
+    red, _, blue = pixel(place, (0.9, 0.9))
     return blue > 200 > red
 
 
@@ -190,9 +191,9 @@ def test_the_wall_shows_every_tab_at_work_and_leads_to_each(
         with browser.new_context() as context:
             wall = context.new_page()
             wall.goto(cli("live").stdout.strip())
-            tile = wall.locator("#wall a")
-            expect(tile).to_contain_text("blue", timeout=20_000)
-            until(lambda: is_blue(wall), lambda: "no blue tile")
+            tile = wall.locator("#wall a", has_text="blue")
+            expect(tile).to_be_visible(timeout=20_000)
+            until(lambda: is_blue(tile), lambda: "no blue tile")
             tile.click()
             expect(wall.locator("#job")).to_have_text("blue")
             expect(wall.locator("#buttons")).to_be_hidden()
