@@ -1,18 +1,16 @@
 """Every demand on the browser agent is held by tests that exist, or says what is missing."""
 
 import re
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from tests.agent.chromium.overlaid import KINDS, SCRIPTED
+from tests.docs.coverage import ROOT, TEST, Row, exists, rows
 from tests.e2e.hostile.answering import ANSWERING
 from tests.e2e.hostile.flooding import FLOODING
 from tests.e2e.hostile.going import GOING
 from tests.e2e.hostile.stopping import STOPPING
 
-ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "browser-agent-coverage.md"
 DEMANDS = {
     "WT": 14,
@@ -30,43 +28,19 @@ DEMANDS = {
     "PR": 14,
 }
 """How many there are of each kind: none goes unseen."""
-TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 BENCHMARK = re.compile(r"measured: `(tests/benchmarks/\w+\.py)`")
 MISSING = re.compile(r"^(open|partly): [^`]+[;.]? ?")
 _COUNT = r"(\d+)(?: \(([^)]*)\))?"
 HEAD = re.compile(rf"^Open: {_COUNT}\. Partly open: {_COUNT}\.$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    number: str
-    demand: str
-    held_by: str
-    further: str
-
-    @property
-    def missing(self) -> str | None:
-        """`open` or `partly`, where something is."""
-        found = MISSING.match(self.held_by)
-        return found[1] if found else None
+def missing(row: Row) -> str | None:
+    """`open` or `partly`, where something is."""
+    found = MISSING.match(row.held_by)
+    return found[1] if found else None
 
 
-def rows() -> list[Row]:
-    found = []
-    for line in PAGE.read_text().splitlines():
-        if re.match(r"\| [A-Z]{2}-\d+ \|", line):
-            number, demand, held_by, further = (c.strip() for c in line.strip("|").split("|"))
-            found.append(Row(number=number, demand=demand, held_by=held_by, further=further))
-    return found
-
-
-ROWS = rows()
-
-
-def _exists(path: str, name: str) -> bool:
-    file = ROOT / path
-    definition = re.compile(rf"^ *(async )?def {name}\(", re.MULTILINE)
-    return file.is_file() and definition.search(file.read_text()) is not None
+ROWS = rows(PAGE)
 
 
 def test_every_demand_of_every_kind_is_there_and_in_order() -> None:
@@ -78,11 +52,11 @@ def test_every_demand_of_every_kind_is_there_and_in_order() -> None:
 def test_a_demand_is_held_by_tests_that_exist_or_says_what_is_missing(row: Row) -> None:
     assert row.demand
     tests, figures = TEST.findall(row.held_by), BENCHMARK.findall(row.held_by)
-    assert bool(tests or figures) == (row.missing != "open"), row.number
+    assert bool(tests or figures) == (missing(row) != "open"), row.number
     rest = MISSING.sub("", BENCHMARK.sub("", TEST.sub("", row.held_by)))
     assert rest.strip(", ") == "", f"{row.number} says besides: {rest}"
     named = TEST.findall(f"{row.held_by} {row.further}")
-    assert [f"{path}::{name}" for path, name in named if not _exists(path, name)] == []
+    assert [f"{path}::{name}" for path, name in named if not exists(path, name)] == []
     run = (ROOT / "Makefile").read_text()
     for path in figures:
         module = path.removesuffix(".py").removesuffix("/__main__").replace("/", ".")
@@ -93,8 +67,8 @@ def test_a_demand_is_held_by_tests_that_exist_or_says_what_is_missing(row: Row) 
 def test_what_is_open_is_said_at_the_head_of_the_page() -> None:
     head = HEAD.search(PAGE.read_text())
     assert head is not None
-    for missing, count, named in (("open", head[1], head[2]), ("partly", head[3], head[4])):
-        wanted = [row.number for row in ROWS if row.missing == missing]
+    for kind, count, named in (("open", head[1], head[2]), ("partly", head[3], head[4])):
+        wanted = [row.number for row in ROWS if missing(row) == kind]
         assert (int(count), re.findall(r"[A-Z]{2}-\d+", named or "")) == (len(wanted), wanted)
 
 
