@@ -24,6 +24,12 @@ from farm.protocol.live import Want
 _SETTLE_S = 0.15
 """So long after changes that may have been missed, a page that shows no other is looked at anew."""
 _STOP_S = 1.0
+_ANSWER_S = 5.0
+_TRIES = 20
+"""So often a capture is begun before a page is given up that refuses it.
+
+Between two pages Chromium does, for a moment: the one that goes is no longer active.
+"""
 _IN_FLIGHT = 2
 
 _LADDER: tuple[tuple[int, float], ...] = ((75, 1.0), (55, 1.0), (50, 0.75), (40, 0.5))
@@ -78,6 +84,30 @@ class Fineness:
         return self._rung != before
 
 
+async def begin_capture(
+    session: CDPSession, *, quality: int, width: int, height: int, in_flight: int
+) -> None:
+    """Begin to capture a page anew, as often as it takes.
+
+    Raises:
+        PlaywrightError: If the page is gone, or refuses it again and again.
+        TimeoutError: If it does not answer.
+    """
+    order = {"format": "jpeg", "quality": quality, "maxWidth": width, "maxHeight": height}
+    for _ in range(_TRIES - 1):
+        with contextlib.suppress(PlaywrightError):
+            await _capture(session, {**order, "maxFramesInFlight": in_flight})
+            return
+        await asyncio.sleep(_SETTLE_S)
+    await _capture(session, {**order, "maxFramesInFlight": in_flight})
+
+
+async def _capture(session: CDPSession, order: dict[str, Any]) -> None:
+    async with asyncio.timeout(_ANSWER_S):
+        await session.send("Page.stopScreencast")
+        await session.send("Page.startScreencast", order)
+
+
 class Screencast:
     """Captures from the first `want` until `run` is cancelled."""
 
@@ -106,7 +136,7 @@ class Screencast:
         """Capture and show, until cancelled.
 
         Raises:
-            PlaywrightError: If the page is gone.
+            PlaywrightError: If the page is gone, or refuses it again and again.
         """
         shown, missed = b"", False
         try:
@@ -147,17 +177,16 @@ class Screencast:
         if self._want is None:
             return
         scale = self._fineness.scale
-        await self._session.send("Page.stopScreencast")
-        await self._session.send(
-            "Page.startScreencast",
-            {
-                "format": "jpeg",
-                "quality": self._fineness.quality,
-                "maxWidth": max(64, round(self._want.width * scale)),
-                "maxHeight": max(64, round(self._want.height * scale)),
-                "maxFramesInFlight": _IN_FLIGHT,
-            },
-        )
+        try:
+            await begin_capture(
+                self._session,
+                quality=self._fineness.quality,
+                width=max(64, round(self._want.width * scale)),
+                height=max(64, round(self._want.height * scale)),
+                in_flight=_IN_FLIGHT,
+            )
+        except TimeoutError:
+            self._begin_anew = True
 
     async def _rest(self, began: float) -> None:
         fps = 1.0 if self._want is None else self._want.fps
@@ -168,8 +197,12 @@ class Screencast:
         """Make room for pictures; tell whether one has come that nobody is shown."""
         missed, self._latest = self._latest is not None, None
         out, self._out = self._out, 0
-        for _ in range(out):
-            await self._session.send("Page.screencastFrameAck", {"sessionId": self._cast})
+        try:
+            for _ in range(out):
+                ack = self._session.send("Page.screencastFrameAck", {"sessionId": self._cast})
+                self._begin_anew |= not await within(_ANSWER_S, ack)
+        except PlaywrightError:
+            self._begin_anew = True
         return missed
 
     def _on_frame(self, event: dict[str, Any]) -> None:
