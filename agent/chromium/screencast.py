@@ -17,6 +17,7 @@ from typing import Any
 from playwright.async_api import CDPSession
 from playwright.async_api import Error as PlaywrightError
 
+from agent.chromium.between import once_attached
 from agent.chromium.shielding import within
 from agent.clock import monotonic
 from farm.protocol.live import Want
@@ -25,11 +26,6 @@ _SETTLE_S = 0.15
 """So long after changes that may have been missed, a page that shows no other is looked at anew."""
 _STOP_S = 1.0
 _ANSWER_S = 5.0
-_TRIES = 20
-"""So often a capture is begun before a page is given up that refuses it.
-
-Between two pages Chromium does, for a moment: the one that goes is no longer active.
-"""
 _IN_FLIGHT = 2
 
 _LADDER: tuple[tuple[int, float], ...] = ((75, 1.0), (55, 1.0), (50, 0.75), (40, 0.5))
@@ -87,25 +83,22 @@ class Fineness:
 async def begin_capture(
     session: CDPSession, *, quality: int, width: int, height: int, in_flight: int
 ) -> None:
-    """Begin to capture a page anew, as often as it takes.
+    """Begin to capture a page anew.
 
     Raises:
-        PlaywrightError: If the page is gone, or refuses it again and again.
+        PlaywrightError: If the page is gone.
         TimeoutError: If it does not answer.
     """
-    order = {"format": "jpeg", "quality": quality, "maxWidth": width, "maxHeight": height}
-    for _ in range(_TRIES - 1):
-        with contextlib.suppress(PlaywrightError):
-            await _capture(session, {**order, "maxFramesInFlight": in_flight})
-            return
-        await asyncio.sleep(_SETTLE_S)
-    await _capture(session, {**order, "maxFramesInFlight": in_flight})
-
-
-async def _capture(session: CDPSession, order: dict[str, Any]) -> None:
+    order = {
+        "format": "jpeg",
+        "quality": quality,
+        "maxWidth": width,
+        "maxHeight": height,
+        "maxFramesInFlight": in_flight,
+    }
     async with asyncio.timeout(_ANSWER_S):
-        await session.send("Page.stopScreencast")
-        await session.send("Page.startScreencast", order)
+        await once_attached(lambda: session.send("Page.stopScreencast"))
+        await once_attached(lambda: session.send("Page.startScreencast", order))
 
 
 class Screencast:
@@ -136,7 +129,7 @@ class Screencast:
         """Capture and show, until cancelled.
 
         Raises:
-            PlaywrightError: If the page is gone, or refuses it again and again.
+            PlaywrightError: If the page is gone.
         """
         shown, missed = b"", False
         try:

@@ -217,7 +217,7 @@ async def test_an_act_between_two_pages_is_refused_and_the_watching_goes_on(rig:
         session.send = sent
         return session
 
-    page.context.new_cdp_session = between_pages  # type: ignore[method-assign]
+    page.context.new_cdp_session = between_pages  # type: ignore[method-assign, assignment]
     async with watched(rig) as end:
         end.says(**LOOK)
         await end.until(lambda: end.pictures)

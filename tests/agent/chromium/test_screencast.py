@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Error as PlaywrightError
 
-from agent.chromium import screencast
+from agent.chromium import between, screencast
 from agent.chromium.screencast import Picture, Screencast
 from farm.protocol.live import Want
 
@@ -45,6 +45,7 @@ class Page:
 @pytest.fixture(autouse=True)
 def without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screencast, "_SETTLE_S", 0.0)
+    monkeypatch.setattr(between, "_PAUSE_S", 0.0)
 
 
 async def captured(page: Page, pictures: int) -> list[Picture]:
