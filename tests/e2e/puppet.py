@@ -130,6 +130,8 @@ class Puppet:
                 self.ends.pop(command_id, None)
             case wire.Command():
                 await self._obey(message)
+            case wire.Ping(nonce=nonce):
+                await self._send(wire.Pong(nonce=nonce))
             case _:
                 pass
 
