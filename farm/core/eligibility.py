@@ -31,6 +31,7 @@ class Reason(StrEnum):
     OTHER_QUEUE = "other_queue"
     ACTIVITY_NOT_SERVED = "activity_not_served"
     OTHER_NODE = "other_node"
+    PLACEMENT_UNKNOWN = "placement_unknown"
     OTHER_CLIENT_TYPE = "other_client_type"
     REQUIREMENTS_NOT_MET = "requirements_not_met"
     LINKED_ELSEWHERE = "linked_elsewhere"
@@ -255,6 +256,14 @@ def reject_client(
         if reason := check(request, client, now, window_s):
             return reason
     return None
+
+
+def rejections(
+    request: Request, client: Client, *, now: Instant, window_s: float
+) -> frozenset[Reason]:
+    """Say everything for which no context of the client will do; empty if one may."""
+    found = (check(request, client, now, window_s) for check in CLIENT_CHECKS)
+    return frozenset(reason for reason in found if reason is not None)
 
 
 def reject_context(request: Request, client: Client, context: Context) -> Reason | None:
