@@ -16,6 +16,7 @@ from farm.api.deps import Deps
 from farm.api.live.acts import JobActs
 from farm.api.live.places import Places
 from farm.api.live.routes import live_routes
+from farm.api.metrics import ConnectedAgents
 from farm.api.readiness import Readiness
 from farm.api.verify import verify_route
 from farm.config import Settings
@@ -28,6 +29,7 @@ from farm.main.live import live_of
 from farm.main.running import Coordinator, lives
 from farm.main.serving import announced, listening, only_one
 from farm.main.stores import Stores, ledger_of, stores_of
+from farm.manager.admission import Registrations
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
 from farm.manager.loops import every
@@ -127,8 +129,10 @@ async def _running(
         )
     disconnects = Disconnects(jobs.manager, clock, grace_s=settings.link.grace_s)
     channels = AgentChannels(app_node.tell_here, lambda token, client: links.owns(token, client))
+    registrations = Registrations(registry, clock)
     links = AgentLinks(
         registry=registry,
+        registrations=registrations,
         app_node=app_node,
         dispatcher=jobs.dispatcher,
         recorder=jobs.recorder,
@@ -156,6 +160,7 @@ async def _running(
         lambda: tokens.lend(scope="agent", namespace=VERIFY, name="farm verify"),
     )
     places, metrics = Places(registry, ledger, clock), CollectorRegistry()
+    metrics.register(ConnectedAgents(registrations.connected))
     live_view = live_of(
         settings.live,
         channels=channels,

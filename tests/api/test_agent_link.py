@@ -15,11 +15,13 @@ from structlog.testing import capture_logs
 from agent.link import WebSocketLink
 from agent.machine.events import Heard, LinkDown, LinkUp
 from agent.ports import LinkRefused
+from farm.api import convert
 from farm.api.agent_link import AgentLinks, LinkRules
 from farm.api.request_state import Principal
 from farm.api.serving import ApiRunner
 from farm.core.job_states import JobState
 from farm.core.model import ClientId, Namespace
+from farm.manager.admission import Registrations
 from farm.manager.delivery import command
 from farm.manager.disconnecting import Disconnects
 from farm.protocol import messages as wire
@@ -57,6 +59,7 @@ async def serving(
     async with farm_on(directory, registry=registry, name=name) as farm:
         links = AgentLinks(
             registry=farm.registry,
+            registrations=Registrations(farm.registry, farm.clock),
             app_node=farm.node,
             dispatcher=farm.dispatcher,
             recorder=farm.recorder,
@@ -198,6 +201,29 @@ async def test_an_agent_gets_no_work_of_a_namespace_its_token_is_not_for(
     await until(lambda: agent.heard(wire.Refused))
     refused = agent.heard(wire.Refused)[0]
     assert (refused.reason, refused.retry) == ("namespace", False)
+
+
+async def test_an_agent_that_takes_no_job_at_a_time_is_refused_by_name(
+    served: Served, agent: Dialled
+) -> None:
+    await until(lambda: agent.count(LinkUp))
+    await agent.hello(capacity=wire.Capacity(max_concurrency=0))
+    await until(lambda: agent.heard(wire.Refused))
+    refused = agent.heard(wire.Refused)[0]
+    assert (refused.reason, refused.retry) == ("capacity", False)
+    assert "max_concurrency is 0" in refused.detail
+    assert await client(served) is None
+
+
+async def test_the_acknowledgement_precedes_any_task_and_echoes_the_stored_capacity(
+    served: Served, agent: Dialled
+) -> None:
+    await served.farm.waits(await served.farm.submit())
+    await agent.greeted()
+    await until(lambda: agent.heard(wire.Command))
+    first = next(event.message for event in agent.told if isinstance(event, Heard))
+    assert isinstance(first, wire.Welcome)
+    assert first.capacity == convert.capacity((await client(served)).capacity)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from farm.core.model import Namespace
 from farm.jobs.dispatcher import JobDispatcher
 from farm.jobs.rules import AttemptRules
 from farm.main.jobs import JobRules, jobs_of
+from farm.manager.admission import Registrations
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
 from farm.manager.loops import every
@@ -152,6 +153,7 @@ async def serving(
         dispatcher, manager = jobs.dispatcher, jobs.manager
         links = AgentLinks(
             registry=registry,
+            registrations=Registrations(registry, clock),
             app_node=node,
             dispatcher=dispatcher,
             recorder=jobs.recorder,
