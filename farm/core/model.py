@@ -12,6 +12,8 @@ from farm.core.placement import BrowserPlacement, Mode
 
 Instant = NewType("Instant", float)
 Namespace = NewType("Namespace", str)
+DEFAULT_NAMESPACE = Namespace("default")
+"""The first one, which every farm has; its admins are the operators of the farm."""
 ClientId = NewType("ClientId", str)
 ContextId = NewType("ContextId", str)
 WindowId = NewType("WindowId", str)

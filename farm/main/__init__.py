@@ -20,6 +20,8 @@ from farm.api.metrics import ConnectedAgents
 from farm.api.readiness import Readiness
 from farm.api.verify import verify_route
 from farm.config import Settings
+from farm.core.model import DEFAULT_NAMESPACE
+from farm.core.namespaces import Origin
 from farm.jobs.identities import IdentityBook
 from farm.jobs.rules import AttemptRules
 from farm.jobs.sharing import Sharing
@@ -33,10 +35,11 @@ from farm.manager.admission import Registrations
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
 from farm.manager.loops import every
+from farm.manager.namespaces import NamespaceBook
 from farm.manager.probe import AgentProbe
 from farm.protocol.plan import Egress
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqlIdentities, SqlLedger
+from farm.stores.ledger import SqlIdentities, SqlLedger, SqlNamespaces
 from farm.telemetry import configure_logging
 from farm.verify import VERIFY, Verifier
 from farm.verify.stage import Farm
@@ -129,7 +132,14 @@ async def _running(
         )
     disconnects = Disconnects(jobs.manager, clock, grace_s=settings.link.grace_s)
     channels = AgentChannels(app_node.tell_here, lambda token, client: links.owns(token, client))
-    registrations = Registrations(registry, clock)
+    namespaces = NamespaceBook(
+        SqlNamespaces(ledger.database),
+        clock,
+        minting=settings.namespaces.minting or "closed",
+        own=frozenset({VERIFY}),
+        wake=jobs.dispatcher.wake,
+    )
+    registrations = Registrations(registry, clock, gate=namespaces)
     links = AgentLinks(
         registry=registry,
         registrations=registrations,
@@ -188,6 +198,7 @@ async def _running(
             dispatcher=jobs.dispatcher,
             feed=jobs.feed,
             tokens=tokens,
+            namespaces=namespaces,
             owns=links.owns,
             misses=jobs.manager.misses,
             readiness=readiness,
@@ -204,6 +215,7 @@ async def _running(
         ),
         live_links=live_view.links,
     )
+    await namespaces.create(DEFAULT_NAMESPACE, Origin.START_MINT)
     admin_token, first_start = await admin_token_of(settings.data_dir, tokens)
     await preset_agent_token(settings, tokens)
     async with asyncio.TaskGroup() as group:

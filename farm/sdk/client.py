@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import quote
@@ -23,6 +23,9 @@ from farm.protocol.resources import (
     JobList,
     JobView,
     LiveLinkCreated,
+    NamespaceList,
+    NamespaceView,
+    PlacementKind,
     PointView,
     ReadyView,
     Scope,
@@ -292,6 +295,24 @@ class FarmClient:
         """Forget a saved identity with all it remembers."""
         async with self._farm.open("DELETE", _path("identities", name)):
             pass
+
+    async def namespaces(self) -> list[NamespaceView]:
+        """Return the namespaces: all of them to an operator, else the own one."""
+        found = await self._farm.call(NamespaceList, "GET", "/v1/namespaces")
+        return list(found.items)
+
+    async def create_namespace(self, name: str) -> NamespaceView:
+        """Make a namespace, or return the one that is there."""
+        body = json.dumps({"name": name}).encode()
+        return await self._farm.call(NamespaceView, "POST", "/v1/namespaces", data=body)
+
+    async def place_namespace(
+        self, name: str, placement: PlacementKind, labels: Iterable[str] = ()
+    ) -> NamespaceView:
+        """Say where the work of a namespace is done."""
+        body = json.dumps({"placement": placement, "labels": list(labels)}).encode()
+        path = _path("namespaces", name, "placement")
+        return await self._farm.call(NamespaceView, "PUT", path, data=body)
 
     async def create_token(self, scope: Scope, name: str = "") -> TokenCreated:
         """Make a token; this answer is the only one that has its secret."""

@@ -28,12 +28,13 @@ from farm.manager.admission import Registrations
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
 from farm.manager.loops import every
+from farm.manager.namespaces import NamespaceBook
 from farm.manager.probe import AgentProbe
 from farm.protocol.plan import Egress
 from farm.protocol.resources import PointView, VerifyEnd
 from farm.sdk import FarmClient
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqliteDatabase, SqlLedger
+from farm.stores.ledger import SqliteDatabase, SqlLedger, SqlNamespaces
 from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.stores.ports.commands import CommandLog
 from farm.verify import VERIFY, Verifier
@@ -190,6 +191,7 @@ async def serving(
                 dispatcher=dispatcher,
                 feed=jobs.feed,
                 tokens=tokens,
+                namespaces=NamespaceBook(SqlNamespaces(ledger.database), clock),
                 owns=links.owns,
                 misses=manager.misses,
                 readiness=Readiness(AgentProbe(registry, node, clock, not_of=(VERIFY,)), clock),
