@@ -38,7 +38,7 @@ class Settings(BaseSettings):
     """The agent's name; one process at a time may have it. By default the host's name."""
 
     namespaces: Annotated[tuple[str, ...], NoDecode, Field(min_length=1)] = ("default",)
-    """Whose work it takes: the namespace its token is for."""
+    """Whose work it takes: namespaces that its token is for, with commas."""
 
     metadata: Annotated[dict[str, Any], NoDecode] = {}
     """What jobs may require: a JSON object, or `key=value` pairs with commas (values are texts)."""

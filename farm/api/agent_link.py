@@ -26,6 +26,7 @@ from farm.manager.admission import Knock, Registration, Registrations
 from farm.manager.delivery import AppNode, command
 from farm.manager.disconnecting import Disconnects
 from farm.protocol import messages as wire
+from farm.protocol.recordings import RECORDS, RECORDS_VIDEO
 from farm.stores.ports.registries import Registry
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -392,11 +393,17 @@ class AgentLink:
         except StoreUnavailableError as error:
             log.warning("link.store_unavailable", reason=error.detail)
         # Whether it was the current one is asked again when anything is released.
-        await links.disconnects.closed(self._bearer.namespace, client_id, self._id)
+        for namespace in sorted(self._bearer.namespaces):
+            await links.disconnects.closed(namespace, client_id, self._id)
 
 
 def _enrolment(bearer: Principal) -> Enrolment:
-    return Enrolment(token_id=bearer.token_id, namespaces=frozenset({bearer.namespace}))
+    return Enrolment(
+        token_id=bearer.token_id,
+        namespaces=bearer.namespaces,
+        bounds=bearer.bounds,
+        own_metadata=frozenset({RECORDS, RECORDS_VIDEO}),
+    )
 
 
 def _tell_of_user_windows(client_id: ClientId, lost: int) -> None:

@@ -37,15 +37,27 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Enrolment:
-    """What an agent may say of itself that comes with one token. None is no bound."""
+class Bounds:
+    """What an agent's token was made for. None is no bound."""
 
-    token_id: str
-    namespaces: frozenset[Namespace]
+    namespaces: frozenset[Namespace] | None = None
+    """None is the one that it was made in."""
     task_queues: frozenset[str] | None = None
     nodes: frozenset[str] | None = None
     metadata: Mapping[str, Sequence[Any] | None] | None = None
     """The keys it may have, each with the values it may have, or None for any."""
+
+
+UNBOUNDED = Bounds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enrolment:
+    """What an agent may say of itself that comes with one token."""
+
+    token_id: str
+    namespaces: frozenset[Namespace]
+    bounds: Bounds = UNBOUNDED
     own_metadata: frozenset[str] = frozenset()
     """Keys that agents have by themselves; no bound is about them."""
 
@@ -84,7 +96,8 @@ def _by_policy(claim: Claim, enrolment: Enrolment, spoken: range) -> Refusal | N
 
 
 def _by_enrolment(claim: Claim, enrolment: Enrolment) -> Refusal | None:
-    queues, nodes = enrolment.task_queues, enrolment.nodes
+    bounds = enrolment.bounds
+    queues, nodes = bounds.task_queues, bounds.nodes
     if queues is not None and claim.task_queue not in queues:
         detail = f"its token is for {_named('task queue', queues)}, not {claim.task_queue!r}"
         return _never(RefusedFor.TASK_QUEUE, detail)
@@ -92,7 +105,7 @@ def _by_enrolment(claim: Claim, enrolment: Enrolment) -> Refusal | None:
         return _never(
             RefusedFor.NODE, f"its token is for {_named('node', nodes)}, not {claim.node!r}"
         )
-    beyond = _beyond(claim.metadata, enrolment.metadata, enrolment.own_metadata)
+    beyond = _beyond(claim.metadata, bounds.metadata, enrolment.own_metadata)
     return None if beyond is None else _never(RefusedFor.METADATA, beyond)
 
 

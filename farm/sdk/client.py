@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import quote
@@ -314,9 +314,28 @@ class FarmClient:
         path = _path("namespaces", name, "placement")
         return await self._farm.call(NamespaceView, "PUT", path, data=body)
 
-    async def create_token(self, scope: Scope, name: str = "") -> TokenCreated:
-        """Make a token; this answer is the only one that has its secret."""
-        body = json.dumps({"scope": scope, "name": name}).encode()
+    async def create_token(
+        self,
+        scope: Scope,
+        name: str = "",
+        *,
+        namespaces: Sequence[str] | None = None,
+        task_queues: Sequence[str] | None = None,
+        nodes: Sequence[str] | None = None,
+        metadata: Mapping[str, Sequence[Any] | None] | None = None,
+    ) -> TokenCreated:
+        """Make a token; this answer is the only one that has its secret.
+
+        What is said beside its scope bounds it: see `TokenCreate`.
+        """
+        bounds = {
+            "namespaces": namespaces,
+            "task_queues": task_queues,
+            "nodes": nodes,
+            "metadata": metadata,
+        }
+        said = {key: bound for key, bound in bounds.items() if bound is not None}
+        body = json.dumps({"scope": scope, "name": name, **said}).encode()
         return await self._farm.call(TokenCreated, "POST", "/v1/tokens", data=body)
 
     async def revoke_token(self, token_id: str) -> None:

@@ -19,6 +19,7 @@ from farm.api import convert
 from farm.api.agent_link import AgentLinks, LinkRules
 from farm.api.request_state import Principal
 from farm.api.serving import ApiRunner
+from farm.core.admission import Bounds
 from farm.core.job_states import JobState
 from farm.core.model import ClientId, Namespace
 from farm.manager.admission import Registrations
@@ -55,6 +56,7 @@ async def serving(
     grace_s: float | None = None,
     registry: RedisRegistry | None = None,
     name: str | None = None,
+    bearer: Principal = BEARER,
 ) -> AsyncIterator[Served]:
     async with farm_on(directory, registry=registry, name=name) as farm:
         links = AgentLinks(
@@ -79,7 +81,7 @@ async def serving(
         async def agent(request: web.Request) -> web.StreamResponse:
             if request.headers.get("Authorization") != "Bearer good":
                 raise web.HTTPUnauthorized
-            return await links.serve(request, BEARER)
+            return await links.serve(request, bearer)
 
         app = web.Application()
         app.router.add_get("/v1/agent", agent)
@@ -224,6 +226,47 @@ async def test_the_acknowledgement_precedes_any_task_and_echoes_the_stored_capac
     first = next(event.message for event in agent.told if isinstance(event, Heard))
     assert isinstance(first, wire.Welcome)
     assert first.capacity == convert.capacity((await client(served)).capacity)
+
+
+ENROLLED = Principal(
+    token_id="token-1",
+    scope="agent",
+    namespace=Namespace("shop"),
+    bounds=Bounds(
+        namespaces=frozenset({Namespace("shop"), Namespace("default")}),
+        nodes=frozenset({"rack-1"}),
+        metadata={"region": ["eu"]},
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "reason"),
+    [
+        ({"namespaces": ("shop", "default", "more")}, "namespace"),
+        ({"node": "rack-2"}, "node"),
+        ({"metadata": {"region": "us"}}, "metadata"),
+    ],
+)
+async def test_an_agent_may_be_all_that_its_token_says_and_no_more(
+    tmp_path: Path, claimed: dict[str, Any], reason: str
+) -> None:
+    async with serving(tmp_path, bearer=ENROLLED) as served:
+        within: dict[str, Any] = {
+            "namespaces": ("shop", "default"),
+            "node": "rack-1",
+            "metadata": {"region": "eu", "records": True},
+        }
+        async with dialling(served.url) as agent:
+            await until(lambda: agent.count(LinkUp))
+            await agent.hello(**(within | claimed))
+            await until(lambda: agent.heard(wire.Refused))
+            assert agent.heard(wire.Refused)[0].reason == reason
+            assert await client(served) is None
+        async with dialling(served.url) as agent:
+            await agent.greeted(**within)
+            assert (await client(served)).namespaces == ("shop", "default")
+            assert served.links.registrations.connected() == {"shop": 1, "default": 1}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from farm.core.admission import Claim, Enrolment, RefusedFor, reject
+from farm.core.admission import Bounds, Claim, Enrolment, RefusedFor, reject
 from farm.core.model import ClientId, Namespace
 
 SPOKEN = range(1, 3)
@@ -50,10 +50,12 @@ def test_a_claim_is_refused_for_good_and_says_what_is_wrong(
     assert named in refusal.detail
 
 
-BOUNDS = {
-    "task_queues": frozenset({"fast"}),
-    "nodes": frozenset({"rack-1"}),
-    "metadata": {"region": ["eu", 1], "free": None},
+BOUNDS: dict[str, Any] = {
+    "bounds": Bounds(
+        task_queues=frozenset({"fast"}),
+        nodes=frozenset({"rack-1"}),
+        metadata={"region": ["eu", 1], "free": None},
+    ),
     "own_metadata": frozenset({"records"}),
 }
 WITHIN: dict[str, Any] = {
