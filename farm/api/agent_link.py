@@ -1,4 +1,4 @@
-"""`GET /v1/agent`: the WebSocket that agents dial. One `AgentLink` is one life of it."""
+"""The links that agents dial, by whatever transport. One `AgentLink` is one life of it."""
 
 import asyncio
 import contextlib
@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import assert_never
 
 import structlog
-from aiohttp import WSMsgType, web
+from aiohttp import web
 from pydantic import ValidationError
 
 from farm.api import convert
 from farm.api.request_state import Principal
+from farm.api.sockets import Socket, WebSocket
 from farm.clock import Clock
 from farm.core.admission import Enrolment, Refusal, RefusedFor
 from farm.core.model import ClientId, ContextId, LinkId, link_of
@@ -34,7 +35,6 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 _SEND_QUEUE = 1024
 """An agent that leaves so many messages unread is cut off."""
 _HELLO_WITHIN_S = 10.0
-_WEBSOCKET = "websocket"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class AgentLinks:
         self._owners[client_id] = token_id
 
     async def serve(self, request: web.Request, bearer: Principal) -> web.WebSocketResponse:
-        """Run one link until either side ends it."""
+        """Run one link on a WebSocket until either side ends it."""
         socket = web.WebSocketResponse(
             max_msg_size=self.rules.max_frame_bytes,
             autoping=True,
@@ -98,13 +98,17 @@ class AgentLinks:
             heartbeat=self.rules.window_s,
         )
         await socket.prepare(request)
+        await self.live(WebSocket(socket), bearer)
+        return socket
+
+    async def live(self, socket: Socket, bearer: Principal) -> None:
+        """Run one link to its end, whatever it was dialled by."""
         link = AgentLink(self, socket, bearer)
         self._links.add(link)
         try:
             await link.run()
         finally:
             self._links.discard(link)
-        return socket
 
     async def close_all(self) -> None:
         """Close every link; agents dial again, or give up when the farm does not come back."""
@@ -115,7 +119,7 @@ class AgentLinks:
 class AgentLink:
     """One connection of one agent: a reader and a writer in one task group."""
 
-    def __init__(self, links: AgentLinks, socket: web.WebSocketResponse, bearer: Principal) -> None:
+    def __init__(self, links: AgentLinks, socket: Socket, bearer: Principal) -> None:
         self._links = links
         self._socket = socket
         self._bearer = bearer
@@ -144,7 +148,7 @@ class AgentLink:
     async def close(self) -> None:
         """End the link from this side."""
         with contextlib.suppress(ConnectionError):
-            await self._socket.close(code=1001, message=b"the farm is stopping")
+            await self._socket.close(going=True)
 
     async def send(self, message: wire.ToAgent) -> None:
         """Queue a message.
@@ -166,14 +170,12 @@ class AgentLink:
     async def _write(self) -> None:
         while True:
             message = await self._outbox.get()
-            await self._socket.send_str(message.model_dump_json(exclude_none=True))
+            await self._socket.send(message.model_dump_json(exclude_none=True))
 
     async def _read(self) -> None:
         async with asyncio.timeout(_HELLO_WITHIN_S) as limit:
-            async for frame in self._socket:
-                if frame.type is not WSMsgType.TEXT:
-                    continue
-                message = self._parse(frame.data)
+            async for text in self._socket.texts():
+                message = self._parse(text)
                 if message is None:
                     continue
                 await self._handle(message)
@@ -292,6 +294,7 @@ class AgentLink:
             epoch=registered.epoch,
             browser=hello.browser,
             slots=registered.capacity.max_concurrency,
+            transport=self._socket.transport,
         )
 
     def _knock(self, hello: wire.Hello, running: list[wire.Running]) -> Knock:
@@ -308,7 +311,7 @@ class AgentLink:
             client=convert.client(hello, self._id, self._links.clock()),
             epoch_name=hello.epoch,
             highest_token=convert.token(hello.highest_token),
-            transport=_WEBSOCKET,
+            transport=self._socket.transport,
             kept_out=kept_out,
         )
 
@@ -316,7 +319,7 @@ class AgentLink:
         refused = wire.Refused(
             reason=refusal.reason.value, detail=refusal.detail, retry=refusal.retry
         )
-        await self._socket.send_str(refused.model_dump_json())
+        await self._socket.send(refused.model_dump_json())
         await self._socket.close()
 
     async def _report(self, client_id: ClientId, report: wire.Report) -> None:

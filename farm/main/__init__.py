@@ -17,6 +17,7 @@ from farm.api.live.acts import JobActs
 from farm.api.live.places import Places
 from farm.api.live.routes import live_routes
 from farm.api.metrics import ConnectedAgents
+from farm.api.polling import LongPolls, poll_routes
 from farm.api.readiness import Readiness
 from farm.api.verify import verify_route
 from farm.config import Settings
@@ -158,6 +159,7 @@ async def _running(
             coordinator=name or "farm",
         ),
     )
+    polls = LongPolls(links)
     verifier = Verifier(
         Farm(
             registry=registry,
@@ -210,6 +212,7 @@ async def _running(
         allowed_hosts=(*settings.allowed_hosts, settings.host),
         more_routes=(
             agent_route(links.serve),
+            *poll_routes(polls),
             verify_route(verifier),
             *live_routes(live_view),
         ),
@@ -227,7 +230,10 @@ async def _running(
         if sharing is not None:
             steps["sweep moved"] = sharing.lose_what_moved
         dispatching = lives(stores, jobs.dispatcher, sharing, links, readiness)
-        loops = [group.create_task(dispatching, name="dispatch")]
+        loops = [
+            group.create_task(dispatching, name="dispatch"),
+            group.create_task(polls.run(), name="long polls"),
+        ]
         if stores.relay is not None:
             loops.append(group.create_task(app_node.run(), name="relay"))
         for step_name, step in steps.items():
