@@ -10,7 +10,7 @@ from farm.api.routes import Access, Answer, Route
 from farm.api.views import moment
 from farm.core.model import Namespace
 from farm.core.namespaces import NamespaceRecord
-from farm.core.tiers import Pinned, Placement, Prefer, Unplaced
+from farm.core.tiers import NodePlacement, Pinned, Prefer, Unplaced
 from farm.manager.namespaces import in_words
 from farm.protocol.resources import NamespaceCreate, NamespaceList, NamespaceView, PlacementBody
 
@@ -38,15 +38,15 @@ async def place_namespace(request: web.Request) -> web.Response:
     return answer(_view(await deps_of(request).namespaces.place(name, _placement(wanted))))
 
 
-def _placement(wanted: PlacementBody) -> Placement:
+def _placement(wanted: PlacementBody) -> NodePlacement:
     labels = frozenset(wanted.labels)
     match wanted.placement:
         case "unplaced":
             return Unplaced()
         case "prefer":
-            return Prefer(labels)
+            return Prefer(labels=labels)
         case "pinned":
-            return Pinned(labels)
+            return Pinned(labels=labels)
 
 
 def _view(record: NamespaceRecord) -> NamespaceView:

@@ -1,13 +1,13 @@
 """Namespaces as the ledger has them, and where their agents may be."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
 from farm.core.admission import Refusal, RefusedFor
 from farm.core.model import Instant, Namespace
-from farm.core.tiers import UNPLACED, Pinned, Placement
+from farm.core.tiers import NodePlacement, Pinned, Unplaced
 
 Minting = Literal["open", "closed"]
 
@@ -32,7 +32,7 @@ class NamespaceRecord:
     name: Namespace
     origin: Origin
     created_at: Instant
-    placement: Placement = UNPLACED
+    placement: NodePlacement = field(default_factory=Unplaced)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ def decide(
 def misplaced(record: NamespaceRecord, node: str | None) -> Refusal | None:
     """Refuse an agent that is not where a namespace is pinned to."""
     match record.placement:
-        case Pinned(labels) if not node or node not in labels:
+        case Pinned(labels=labels) if not node or node not in labels:
             where = f"on node {node!r}" if node else "on no node"
             required = ", ".join(repr(label) for label in sorted(labels)) or "(none)"
             detail = f"namespace {record.name!r} is pinned to {required}, and this agent is {where}"

@@ -21,7 +21,7 @@ from farm.api.polling import LongPolls, poll_routes
 from farm.api.readiness import Readiness
 from farm.api.verify import verify_route
 from farm.config import Settings
-from farm.core.model import DEFAULT_NAMESPACE
+from farm.core.model import DEFAULT_NAMESPACE, Namespace
 from farm.core.namespaces import Origin
 from farm.jobs.identities import IdentityBook
 from farm.jobs.rules import AttemptRules
@@ -99,6 +99,7 @@ async def _running(
         store=ledger.check,
     )
     gone_after_s = settings.link.window_s * settings.link.gone_after_windows
+    stored = SqlNamespaces(ledger.database)
     jobs = jobs_of(
         ledger=ledger,
         registry=registry,
@@ -118,6 +119,7 @@ async def _running(
             provision_timeout_s=settings.jobs.provision_timeout_s,
             gone_after_s=gone_after_s,
         ),
+        placements=stored,
         coordinator=name,
         on_success=readiness.worked,
     )
@@ -133,12 +135,17 @@ async def _running(
         )
     disconnects = Disconnects(jobs.manager, clock, grace_s=settings.link.grace_s)
     channels = AgentChannels(app_node.tell_here, lambda token, client: links.owns(token, client))
+
+    def moved(namespace: Namespace) -> None:
+        jobs.manager.placement_changed(namespace)
+        jobs.dispatcher.wake()
+
     namespaces = NamespaceBook(
-        SqlNamespaces(ledger.database),
+        stored,
         clock,
         minting=settings.namespaces.minting or "closed",
         own=frozenset({VERIFY}),
-        wake=jobs.dispatcher.wake,
+        moved=moved,
     )
     registrations = Registrations(registry, clock, gate=namespaces)
     links = AgentLinks(

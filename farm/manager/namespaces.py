@@ -8,7 +8,7 @@ from farm.clock import Clock
 from farm.core.admission import Refusal
 from farm.core.model import Namespace
 from farm.core.namespaces import Minting, NamespaceRecord, Origin
-from farm.core.tiers import Pinned, Placement, Prefer, Unplaced
+from farm.core.tiers import NodePlacement, Pinned, Prefer, Unplaced
 from farm.errors import ConflictError, NotFoundError
 from farm.manager.admission import Tell
 from farm.stores.ports.namespaces import NamespaceStore
@@ -25,7 +25,7 @@ class NamespaceBook:
         minting: Whether an agent, or a token, of a namespace that is not there makes it.
         own: Namespaces of the farm itself, which are written down nowhere.
         tell: Hears of new ones and of changed placements.
-        wake: Called when work may now be done elsewhere.
+        moved: Called when the work of a namespace may now be done elsewhere.
     """
 
     def __init__(
@@ -36,14 +36,14 @@ class NamespaceBook:
         minting: Minting = "closed",
         own: frozenset[Namespace] = frozenset(),
         tell: Tell = lambda *_: None,
-        wake: Callable[[], None] = lambda: None,
+        moved: Callable[[Namespace], None] = lambda _: None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._minting = minting == "open"
         self._own = own
         self._tell = tell
-        self._wake = wake
+        self._moved = moved
 
     async def admit(self, namespaces: tuple[Namespace, ...], node: str | None) -> Refusal | None:
         """See `NamespaceGate.admit`."""
@@ -93,7 +93,7 @@ class NamespaceBook:
                 )
             await self.create(name)
 
-    async def place(self, name: Namespace, placement: Placement) -> NamespaceRecord:
+    async def place(self, name: Namespace, placement: NodePlacement) -> NamespaceRecord:
         """Say where the work of a namespace may be done, from the next dispatch on.
 
         Raises:
@@ -104,7 +104,7 @@ class NamespaceBook:
             kind, labels = in_words(placement)
             log.info("namespace.placed", namespace=name, placement=kind, labels=labels)
             self._tell("placement_changed", name, {"placement": kind, "labels": labels})
-            self._wake()
+            self._moved(name)
         return record
 
     def _announce(self, record: NamespaceRecord) -> None:
@@ -112,12 +112,12 @@ class NamespaceBook:
         self._tell("namespace_created", record.name, {"origin": record.origin.value})
 
 
-def in_words(placement: Placement) -> tuple[str, list[str]]:
+def in_words(placement: NodePlacement) -> tuple[str, list[str]]:
     """Return what a placement is called, and its labels."""
     match placement:
         case Unplaced():
             return "unplaced", []
-        case Prefer(labels):
+        case Prefer(labels=labels):
             return "prefer", sorted(labels)
-        case Pinned(labels):
+        case Pinned(labels=labels):
             return "pinned", sorted(labels)

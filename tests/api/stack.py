@@ -248,7 +248,7 @@ async def running(
             system_clock,
             minting=minting,
             tell=lambda *event: told.append(event),
-            wake=dispatcher.wake,
+            moved=lambda _: dispatcher.wake(),
         )
         await namespaces.create(DEFAULT, Origin.START_MINT)
         log = MemoryCommandLog(since=system_clock(), retention=Retention(keep=10))

@@ -27,7 +27,7 @@ class Shelf:
         self.woken = 0
 
     def book(self, minting: Minting) -> NamespaceBook:
-        def wake() -> None:
+        def moved(_: Namespace) -> None:
             self.woken += 1
 
         return NamespaceBook(
@@ -36,7 +36,7 @@ class Shelf:
             minting=minting,
             own=frozenset({OWN}),
             tell=lambda *told: self.told.append(told),
-            wake=wake,
+            moved=moved,
         )
 
 
@@ -94,7 +94,7 @@ async def test_a_changed_placement_is_told_and_wakes_who_waits_and_the_same_agai
     await book.create(A)
     shelf.told.clear()
     for _ in range(2):
-        await book.place(A, Pinned(frozenset({"eu-2", "eu-1"})))
+        await book.place(A, Pinned(labels=frozenset({"eu-2", "eu-1"})))
     told = {"placement": "pinned", "labels": ["eu-1", "eu-2"]}
     assert shelf.told == [("placement_changed", A, told)]
     assert shelf.woken == 1

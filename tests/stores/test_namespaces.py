@@ -14,7 +14,7 @@ from sqlalchemy import create_engine
 from farm.core.admission import Refusal, RefusedFor
 from farm.core.model import Namespace
 from farm.core.namespaces import Minted, Origin
-from farm.core.tiers import Pinned, Placement, Prefer, Unplaced
+from farm.core.tiers import NodePlacement, Pinned, Prefer, Unplaced
 from farm.errors import NotFoundError
 from farm.stores.ledger import SqliteDatabase, SqlLedger, SqlNamespaces
 from farm.stores.ports.ledger import Ledger
@@ -22,7 +22,7 @@ from farm.stores.ports.namespaces import NamespaceStore
 from tests.stores.ledger_rows import T0, at
 
 A, B, C = Namespace("a"), Namespace("b"), Namespace("c")
-EU = Pinned(frozenset({"eu-1", "eu-2"}))
+EU = Pinned(labels=frozenset({"eu-1", "eu-2"}))
 
 
 def over(ledger: Ledger) -> NamespaceStore:
@@ -97,9 +97,9 @@ async def test_who_is_not_where_a_namespace_is_pinned_is_refused_and_nothing_is_
     assert [record.name for record in minted.new] == ["c"]
 
 
-@pytest.mark.parametrize("placement", [Unplaced(), Prefer(frozenset({"eu-1"}))])
+@pytest.mark.parametrize("placement", [Unplaced(), Prefer(labels=frozenset({"eu-1"}))])
 async def test_what_is_not_pinned_takes_agents_from_anywhere(
-    store: NamespaceStore, placement: Placement
+    store: NamespaceStore, placement: NodePlacement
 ) -> None:
     await store.create(A, Origin.EXPLICIT, now=T0)
     await store.place(A, placement)
@@ -109,13 +109,15 @@ async def test_what_is_not_pinned_takes_agents_from_anywhere(
 
 async def test_pinned_to_no_node_nobody_is_let_in(store: NamespaceStore) -> None:
     await store.create(A, Origin.EXPLICIT, now=T0)
-    await store.place(A, Pinned(frozenset()))
+    await store.place(A, Pinned(labels=frozenset()))
     assert isinstance(await store.admit((A,), "eu-1", minting=True, now=at(1)), Refusal)
 
 
-@pytest.mark.parametrize("placement", [EU, Prefer(frozenset({"x"})), Pinned(frozenset())])
+@pytest.mark.parametrize(
+    "placement", [EU, Prefer(labels=frozenset({"x"})), Pinned(labels=frozenset())]
+)
 async def test_a_placement_is_kept_and_a_change_is_told_from_none(
-    store: NamespaceStore, placement: Placement
+    store: NamespaceStore, placement: NodePlacement
 ) -> None:
     await store.create(A, Origin.EXPLICIT, now=T0)
     record, changed = await store.place(A, placement)

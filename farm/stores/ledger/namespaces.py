@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from farm.core.admission import Refusal
 from farm.core.model import Instant, Namespace
 from farm.core.namespaces import Minted, NamespaceRecord, Origin, decide
-from farm.core.tiers import Pinned, Placement, Prefer, Unplaced
+from farm.core.tiers import NodePlacement, Pinned, Prefer, Unplaced
 from farm.errors import NotFoundError
 from farm.stores.ledger import schema
 from farm.stores.ledger.ledger import Database
@@ -45,11 +45,13 @@ class SqlNamespaces:
         """Return all of them."""
         return await self._db.read(lambda db: [_to_record(row) for row in db.execute(_ALL)])
 
-    async def place(self, name: Namespace, placement: Placement) -> tuple[NamespaceRecord, bool]:
+    async def place(
+        self, name: Namespace, placement: NodePlacement
+    ) -> tuple[NamespaceRecord, bool]:
         """Change where one's work may be done."""
         return await self._db.write(lambda db: _place(db, name, placement))
 
-    async def placement(self, namespace: Namespace) -> Placement:
+    async def placement(self, namespace: Namespace) -> NodePlacement:
         """Return where one's work may be done."""
         found = await self._db.read(lambda db: _known(db, [namespace]))
         return found[0].placement if found else Unplaced()
@@ -83,7 +85,9 @@ def _insert(
     return None if row is None else _to_record(row)
 
 
-def _place(db: Connection, name: Namespace, placement: Placement) -> tuple[NamespaceRecord, bool]:
+def _place(
+    db: Connection, name: Namespace, placement: NodePlacement
+) -> tuple[NamespaceRecord, bool]:
     row = db.execute(_LOCK_ONE, {"name": name}).one_or_none()
     if row is None:
         raise NotFoundError(f"there is no namespace {name}", namespace=name)
@@ -106,23 +110,23 @@ def _to_record(row: AnyRow) -> NamespaceRecord:
     )
 
 
-def _to_placement(kind: str, labels: frozenset[str]) -> Placement:
+def _to_placement(kind: str, labels: frozenset[str]) -> NodePlacement:
     match kind:
         case "pinned":
-            return Pinned(labels)
+            return Pinned(labels=labels)
         case "prefer":
-            return Prefer(labels)
+            return Prefer(labels=labels)
         case _:
             return Unplaced()
 
 
-def _to_values(placement: Placement) -> dict[str, str]:
+def _to_values(placement: NodePlacement) -> dict[str, str]:
     match placement:
         case Unplaced():
             return {"placement": "unplaced", "labels": "[]"}
-        case Prefer(labels):
+        case Prefer(labels=labels):
             return {"placement": "prefer", "labels": json.dumps(sorted(labels))}
-        case Pinned(labels):
+        case Pinned(labels=labels):
             return {"placement": "pinned", "labels": json.dumps(sorted(labels))}
         case _:
             assert_never(placement)

@@ -6,7 +6,7 @@ from typing import Protocol
 from farm.core.admission import Refusal
 from farm.core.model import Instant, Namespace
 from farm.core.namespaces import Minted, NamespaceRecord, Origin
-from farm.core.tiers import Placement
+from farm.core.tiers import NodePlacement
 
 
 class NamespaceStore(Protocol):
@@ -32,7 +32,9 @@ class NamespaceStore(Protocol):
         """Return all of them, by name."""
         ...
 
-    async def place(self, name: Namespace, placement: Placement) -> tuple[NamespaceRecord, bool]:
+    async def place(
+        self, name: Namespace, placement: NodePlacement
+    ) -> tuple[NamespaceRecord, bool]:
         """Say where its work may be done; return it, and whether that is a change.
 
         Raises:
@@ -40,6 +42,6 @@ class NamespaceStore(Protocol):
         """
         ...
 
-    async def placement(self, namespace: Namespace) -> Placement:
+    async def placement(self, namespace: Namespace) -> NodePlacement:
         """Return where its work may be done; one that is not written down is unplaced."""
         ...
