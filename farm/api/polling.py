@@ -15,6 +15,7 @@ from farm.api.answers import answer, large_body_of
 from farm.api.deps import principal_of
 from farm.api.request_state import Principal
 from farm.api.routes import Access, Answer, Route
+from farm.api.sockets import Closing
 from farm.errors import ConflictError, NotFoundError, StoreUnavailableError, TooLargeError
 from farm.protocol.polling import LONGEST_WAIT_S, Exchange, Exchanged, Opened
 
@@ -64,7 +65,7 @@ class PollSocket:
         self._outbox.append(text)
         self._stir()
 
-    async def close(self, *, going: bool = False) -> None:
+    async def close(self, why: Closing = Closing.IS_OVER) -> None:
         """See `Socket.close`; what was sent before can still be fetched."""
         self._end()
 

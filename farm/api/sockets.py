@@ -1,9 +1,25 @@
 """What carries the messages of one agent's link, whatever it dials by."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from enum import Enum, auto
 from typing import Protocol
 
-from aiohttp import WSMsgType, web
+from aiohttp import WSCloseCode, WSMsgType, web
+
+
+class Closing(Enum):
+    """Why a connection is ended from this side; its agent dials again in any case but a refusal."""
+
+    IS_OVER = auto()
+    FARM_STOPS = auto()
+    DIAL_AGAIN = auto()
+
+
+_CLOSE: Mapping[Closing, tuple[WSCloseCode, bytes]] = {
+    Closing.IS_OVER: (WSCloseCode.OK, b""),
+    Closing.FARM_STOPS: (WSCloseCode.GOING_AWAY, b"the farm is stopping"),
+    Closing.DIAL_AGAIN: (WSCloseCode.TRY_AGAIN_LATER, b"dial again"),
+}
 
 
 class Socket(Protocol):
@@ -26,8 +42,8 @@ class Socket(Protocol):
         """
         ...
 
-    async def close(self, *, going: bool = False) -> None:
-        """End it when all that was sent has gone; `going` says that the farm stops."""
+    async def close(self, why: Closing = Closing.IS_OVER) -> None:
+        """End it when all that was sent has gone; nothing, where it has ended."""
         ...
 
 
@@ -49,9 +65,7 @@ class WebSocket:
         """See `Socket.send`."""
         await self._socket.send_str(text)
 
-    async def close(self, *, going: bool = False) -> None:
+    async def close(self, why: Closing = Closing.IS_OVER) -> None:
         """See `Socket.close`."""
-        if going:
-            await self._socket.close(code=1001, message=b"the farm is stopping")
-        else:
-            await self._socket.close()
+        code, message = _CLOSE[why]
+        await self._socket.close(code=code, message=message)

@@ -29,7 +29,7 @@ from farm.jobs.sharing import Sharing
 from farm.main.jobs import JobRules, jobs_of
 from farm.main.keys import admin_token_of, keyring_of, live_key, preset_agent_token
 from farm.main.live import live_of
-from farm.main.running import Coordinator, lives
+from farm.main.running import Coordinator, expiring, lives
 from farm.main.serving import announced, listening, only_one
 from farm.main.stores import Stores, ledger_of, stores_of
 from farm.manager.admission import Registrations
@@ -38,6 +38,7 @@ from farm.manager.disconnecting import Disconnects
 from farm.manager.loops import every
 from farm.manager.namespaces import NamespaceBook
 from farm.manager.probe import AgentProbe
+from farm.manager.probing import Prober
 from farm.protocol.plan import Egress
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import SqlIdentities, SqlLedger, SqlNamespaces
@@ -87,7 +88,16 @@ async def _running(
     settings: Settings, ledger: SqlLedger, saved: SqlIdentities, stores: Stores
 ) -> AsyncIterator[Coordinator]:
     clock, registry, name = stores.clock, stores.registry, stores.coordinator
-    app_node = AppNode(commands=stores.commands, relay=stores.relay, clock=clock)
+    metrics = CollectorRegistry()
+    prober = Prober(
+        registry,
+        clock,
+        coordinator=name or "farm",
+        window_s=settings.link.window_s,
+        metrics=metrics,
+        end=lambda client_id, link: links.end(client_id, link),
+    )
+    app_node = AppNode(commands=stores.commands, relay=stores.relay, watcher=prober, clock=clock)
     identities = IdentityBook(
         saved, keyring_of(settings), clock, max_bytes=settings.identities.max_bytes
     )
@@ -118,6 +128,7 @@ async def _running(
             assignment_timeout_s=settings.jobs.assignment_timeout_s,
             provision_timeout_s=settings.jobs.provision_timeout_s,
             gone_after_s=gone_after_s,
+            postponed_s=settings.link.window_s,
         ),
         placements=stored,
         coordinator=name,
@@ -178,7 +189,7 @@ async def _running(
         ),
         lambda: tokens.lend(scope="agent", namespace=VERIFY, name="farm verify"),
     )
-    places, metrics = Places(registry, ledger, clock), CollectorRegistry()
+    places = Places(registry, ledger, clock)
     metrics.register(ConnectedAgents(registrations.connected))
     live_view = live_of(
         settings.live,
@@ -230,7 +241,6 @@ async def _running(
     await preset_agent_token(settings, tokens)
     async with asyncio.TaskGroup() as group:
         steps = {
-            "sweep gone": jobs.dispatcher.sweep_gone,
             "sweep expired": jobs.manager.release_expired,
             "sweep disconnects": disconnects.sweep,
         }
@@ -240,6 +250,10 @@ async def _running(
         loops = [
             group.create_task(dispatching, name="dispatch"),
             group.create_task(polls.run(), name="long polls"),
+            group.create_task(prober.run(), name="probe"),
+            group.create_task(
+                expiring(jobs.dispatcher, prober, settings.link.window_s), name="expire"
+            ),
         ]
         if stores.relay is not None:
             loops.append(group.create_task(app_node.run(), name="relay"))

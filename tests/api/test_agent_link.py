@@ -1,7 +1,7 @@
 """The agents' link, dialled by the agent's own end, whatever it is dialled by."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -161,11 +161,11 @@ _WAYS: list[Dial] = [websocket]
 
 
 @pytest.fixture(autouse=True, params=[websocket, longpoll], ids=["websocket", "longpoll"])
-def way(request: pytest.FixtureRequest) -> str:
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
     """Everything here holds for every transport."""
     _WAYS[:] = [request.param]
-    name: str = request.param.__name__
-    return name
+    yield
+    _WAYS[:] = [websocket]
 
 
 @asynccontextmanager
@@ -379,7 +379,7 @@ async def test_a_silent_agent_is_not_heard_again_before_it_says_hello(
     served: Served, agent: Dialled
 ) -> None:
     await agent.greeted()
-    await served.farm.passes(WINDOW_S * 2)
+    await served.farm.passes(WINDOW_S * 2.25 + 0.1)
     await served.farm.dispatcher.sweep_gone()
     assert await client(served) is None
     await agent.link.send(wire.Heartbeat(epoch_number=1, nonce="late"))
