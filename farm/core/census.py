@@ -73,12 +73,14 @@ class Census:
     """0 while a compatible one is there, else since when the last is not; None: none ever was."""
 
 
-_OUTSIDE = frozenset({Reason.OTHER_NAMESPACE})
-_OTHER_WORK: frozenset[Reason] = frozenset()
-_UNFIT = frozenset({Reason.OTHER_CLIENT_TYPE, Reason.REQUIREMENTS_NOT_MET})
+_OUTSIDE = frozenset({Reason.OTHER_NAMESPACE, Reason.OTHER_QUEUE})
+_OTHER_WORK = frozenset({Reason.ACTIVITY_NOT_SERVED})
+_UNFIT = frozenset({Reason.OTHER_NODE, Reason.OTHER_CLIENT_TYPE, Reason.REQUIREMENTS_NOT_MET})
 _INCOMPATIBLE = _OUTSIDE | _OTHER_WORK | _UNFIT
 _INELIGIBLE = {
     Reason.LINKED_ELSEWHERE: "linked_elsewhere",
+    Reason.IN_PROBATION: "in_probation",
+    Reason.UNREACHABLE: "reachability_lost",
     Reason.DRAINING: "draining",
 }
 """In the order in which they count, where several hold of one agent."""
@@ -138,10 +140,15 @@ def _rejections(request: Request, client: Client, snapshot: Snapshot) -> frozens
 
 POOL_VERDICTS: Mapping[Reason, PoolVerdict] = {
     Reason.OTHER_NAMESPACE: PoolVerdict.NO_LIVE_POLLERS,
+    Reason.OTHER_QUEUE: PoolVerdict.NO_LIVE_POLLERS,
     Reason.ABSENT: PoolVerdict.NO_LIVE_POLLERS,
+    Reason.ACTIVITY_NOT_SERVED: PoolVerdict.POLLERS_INCOMPATIBLE,
+    Reason.OTHER_NODE: PoolVerdict.POLLERS_INCOMPATIBLE,
     Reason.OTHER_CLIENT_TYPE: PoolVerdict.POLLERS_INCOMPATIBLE,
     Reason.REQUIREMENTS_NOT_MET: PoolVerdict.POLLERS_INCOMPATIBLE,
     Reason.LINKED_ELSEWHERE: PoolVerdict.POLLERS_LINKED_ELSEWHERE,
+    Reason.IN_PROBATION: PoolVerdict.POLLERS_IN_PROBATION,
+    Reason.UNREACHABLE: PoolVerdict.POLLERS_UNREACHABLE,
     Reason.DRAINING: PoolVerdict.POLLERS_DRAINING,
     Reason.CAPACITY_UNANNOUNCED: PoolVerdict.POLLERS_CAPACITY_UNANNOUNCED,
     Reason.AT_CAPACITY: PoolVerdict.POLLERS_AT_CAPACITY,

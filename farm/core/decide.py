@@ -99,10 +99,14 @@ class Verdict:
 _NOBODY = frozenset(
     {
         Reason.OTHER_NAMESPACE,
+        Reason.OTHER_QUEUE,
+        Reason.ACTIVITY_NOT_SERVED,
+        Reason.OTHER_NODE,
         Reason.OTHER_CLIENT_TYPE,
         Reason.REQUIREMENTS_NOT_MET,
         Reason.ABSENT,
         Reason.LINKED_ELSEWHERE,
+        Reason.UNREACHABLE,
         Reason.DRAINING,
     }
 )
@@ -130,10 +134,15 @@ _NEAREST: tuple[Reason, ...] = (
     Reason.CANNOT_PROVISION_TYPE,
     Reason.CAPACITY_UNANNOUNCED,
     Reason.DRAINING,
+    Reason.IN_PROBATION,
+    Reason.UNREACHABLE,
     Reason.LINKED_ELSEWHERE,
     Reason.ABSENT,
     Reason.REQUIREMENTS_NOT_MET,
     Reason.OTHER_CLIENT_TYPE,
+    Reason.OTHER_NODE,
+    Reason.ACTIVITY_NOT_SERVED,
+    Reason.OTHER_QUEUE,
     Reason.OTHER_NAMESPACE,
 )
 
@@ -162,6 +171,8 @@ _REMEDY: Mapping[Reason | None, str] = {
     Reason.CANNOT_PROVISION_TYPE: "Contexts of this type can't be created: connect an idle one.",
     Reason.CAPACITY_UNANNOUNCED: "The agent has not said how much it takes: set AGENT_SLOTS.",
     Reason.DRAINING: "Every agent that would do is draining: start another.",
+    Reason.IN_PROBATION: "The agent has just come and has not answered yet: wait for seconds.",
+    Reason.UNREACHABLE: "Every agent that would do has ceased to answer: check the network to it.",
     Reason.LINKED_ELSEWHERE: (
         "Every agent that would do is linked to another coordinator: connect one to this."
     ),
@@ -172,6 +183,13 @@ _REMEDY: Mapping[Reason | None, str] = {
     Reason.OTHER_CLIENT_TYPE: (
         "No agent is of the type asked for: tabs come with `farm-agent`, flows with"
         " `farm-agent --type console`."
+    ),
+    Reason.OTHER_NODE: "No agent of the pool is on this node: start one there, with AGENT_NODE.",
+    Reason.ACTIVITY_NOT_SERVED: (
+        "No agent of the pool does this kind of work: name it in AGENT_ACTIVITY_TYPES of one."
+    ),
+    Reason.OTHER_QUEUE: (
+        "No agent serves this task queue: start one with AGENT_TASK_QUEUE, or correct the name."
     ),
     Reason.OTHER_NAMESPACE: "No agent serves this namespace.",
 }

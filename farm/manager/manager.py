@@ -168,6 +168,9 @@ class WorkerContextManager:
         namespace: str,
         task_id: str,
         *,
+        task_queue: str | None = None,
+        activity_type: str | None = None,
+        node: str | None = None,
         client_type: str | None = None,
         requirements: Mapping[str, Any] | None = None,
         affinity_client_id: str | None = None,
@@ -182,6 +185,9 @@ class WorkerContextManager:
         outcome = await self.try_acquire(
             namespace,
             task_id,
+            task_queue=task_queue,
+            activity_type=activity_type,
+            node=node,
             client_type=client_type,
             requirements=requirements,
             affinity_client_id=affinity_client_id,
@@ -199,6 +205,9 @@ class WorkerContextManager:
         namespace: str,
         task_id: str,
         *,
+        task_queue: str | None = None,
+        activity_type: str | None = None,
+        node: str | None = None,
         client_type: str | None = None,
         requirements: Mapping[str, Any] | None = None,
         affinity_client_id: str | None = None,
@@ -214,6 +223,9 @@ class WorkerContextManager:
         Args:
             namespace: Whose contexts.
             task_id: A label on the assignment.
+            task_queue: The pool; None is the default one.
+            activity_type: Only clients that do this kind of work; None for any.
+            node: Only clients of this node; None for any.
             client_type: browser, console, mobile or web; None for any, but created is a browser's.
             requirements: Metadata a client must have, each key with exactly that JSON value.
             affinity_client_id: The client to be tried first; the others come after it.
@@ -233,6 +245,9 @@ class WorkerContextManager:
         request = request_of(
             namespace,
             task_id,
+            task_queue=task_queue,
+            activity_type=activity_type,
+            node=node,
             client_type=client_type,
             requirements=requirements,
             affinity_client_id=affinity_client_id,

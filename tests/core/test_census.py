@@ -18,6 +18,7 @@ from farm.core.census import (
 )
 from farm.core.eligibility import Reason
 from farm.core.model import Capacity, Instant, LinkId, Namespace, Request, Snapshot
+from farm.core.pools import JOB, Exclusion
 from tests.core.test_decide import NOW, WINDOW_S, client, request, requests, snapshot, snapshots
 
 V = PoolVerdict
@@ -93,6 +94,12 @@ AGENTS: list[tuple[dict[str, Any], PoolVerdict, Reason | None]] = [
     ({"namespaces": (Namespace("b"),)}, V.NO_LIVE_POLLERS, Reason.OTHER_NAMESPACE),
     ({"metadata": {}}, V.POLLERS_INCOMPATIBLE, Reason.REQUIREMENTS_NOT_MET),
     ({"link": None, "metadata": {}}, V.NO_LIVE_POLLERS, None),
+    ({"task_queue": "q"}, V.NO_LIVE_POLLERS, Reason.OTHER_QUEUE),
+    ({"activity_types": frozenset({"w"})}, V.POLLERS_INCOMPATIBLE, Reason.ACTIVITY_NOT_SERVED),
+    ({"node": "host-2"}, V.POLLERS_INCOMPATIBLE, Reason.OTHER_NODE),
+    ({"node": None}, V.POLLERS_INCOMPATIBLE, Reason.OTHER_NODE),
+    ({"excluded": Exclusion.OPENING_PROBATION}, V.POLLERS_IN_PROBATION, Reason.IN_PROBATION),
+    ({"excluded": Exclusion.REACHABILITY_LOST}, V.POLLERS_UNREACHABLE, Reason.UNREACHABLE),
     ({"link": LinkId("two/1")}, V.POLLERS_LINKED_ELSEWHERE, Reason.LINKED_ELSEWHERE),
     ({"draining": True}, V.POLLERS_DRAINING, Reason.DRAINING),
     ({"draining": True, "opening_windows": 2}, V.POLLERS_DRAINING, Reason.DRAINING),
@@ -111,8 +118,15 @@ AGENTS: list[tuple[dict[str, Any], PoolVerdict, Reason | None]] = [
 def test_what_an_agent_lacks_is_the_verdict_and_its_reason_alike(
     has: dict[str, Any], pool: PoolVerdict, reason: Reason | None
 ) -> None:
-    asked = request(requirements={"a": 1}, through="one", auto_provision=True)
-    there = client(**({"metadata": {"a": 1}, "link": LinkId("one/1")} | has))
+    asked = request(
+        requirements={"a": 1},
+        activity_type=JOB,
+        node="host-1",
+        through="one",
+        auto_provision=True,
+    )
+    fits = {"metadata": {"a": 1}, "link": LinkId("one/1"), "node": "host-1"}
+    there = client(**(fits | has))
     verdict = decide.explain(asked, snapshot(there))
     assert (verdict.pool, verdict.reason) == (pool, reason)
     assert verdict.remedy
@@ -133,6 +147,19 @@ def test_what_a_browser_lacks_has_a_verdict_for_every_reason_of_an_agent() -> No
     never = {V.SATURATED, V.NO_QUEUE_DECLARATION}
     from_reasons = set(POOL_VERDICTS.values())
     assert from_reasons <= set(V) - never
+
+
+def test_of_agents_that_are_kept_out_those_in_probation_are_waited_for() -> None:
+    new = client(client_id="new", excluded=Exclusion.OPENING_PROBATION)
+    lost = client(client_id="lost", excluded=Exclusion.REACHABILITY_LOST)
+    there = {
+        V.POLLERS_IN_PROBATION: [(new,), (new, lost)],
+        V.POLLERS_UNREACHABLE: [(lost,), (lost, client(client_id="d", draining=True))],
+        V.SERVED_RACED: [(new, lost, client())],
+    }
+    for verdict, pools in there.items():
+        for those in pools:
+            assert decide.explain(request(auto_provision=True), snapshot(*those)).pool is verdict
 
 
 def test_a_queue_that_is_not_declared_has_its_own_remedy() -> None:
