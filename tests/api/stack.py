@@ -56,6 +56,9 @@ class StandInDispatcher:
     waits: dict[str, Waiting] = field(default_factory=dict)
     does: dict[str, Progress] = field(default_factory=dict)
 
+    def unserved(self) -> Mapping[str, Waiting]:
+        return self.waits
+
     def wake(self) -> None:
         self.woken += 1
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from farm.core import decide
+from farm.core import decide, verdicts
 from farm.core.census import (
     POOL_VERDICTS,
     Census,
@@ -17,7 +17,7 @@ from farm.core.census import (
     classify,
 )
 from farm.core.eligibility import Reason
-from farm.core.model import Capacity, Instant, LinkId, Namespace, Request, Snapshot
+from farm.core.model import Capacity, Client, Instant, LinkId, Namespace, Request, Snapshot
 from farm.core.pools import JOB, Exclusion
 from tests.core.test_decide import NOW, WINDOW_S, client, request, requests, snapshot, snapshots
 
@@ -143,7 +143,7 @@ def test_of_one_that_is_full_and_one_without_a_window_left_the_free_slot_counts(
 
 
 def test_what_a_browser_lacks_has_a_verdict_for_every_reason_of_an_agent() -> None:
-    assert set(POOL_VERDICTS) == set(decide._NEAREST)
+    assert set(POOL_VERDICTS) == set(verdicts._NEAREST)
     never = {V.SATURATED, V.NO_QUEUE_DECLARATION}
     from_reasons = set(POOL_VERDICTS.values())
     assert from_reasons <= set(V) - never
@@ -152,7 +152,7 @@ def test_what_a_browser_lacks_has_a_verdict_for_every_reason_of_an_agent() -> No
 def test_of_agents_that_are_kept_out_those_in_probation_are_waited_for() -> None:
     new = client(client_id="new", excluded=Exclusion.OPENING_PROBATION)
     lost = client(client_id="lost", excluded=Exclusion.REACHABILITY_LOST)
-    there = {
+    there: dict[PoolVerdict, list[tuple[Client, ...]]] = {
         V.POLLERS_IN_PROBATION: [(new,), (new, lost)],
         V.POLLERS_UNREACHABLE: [(lost,), (lost, client(client_id="d", draining=True))],
         V.SERVED_RACED: [(new, lost, client())],

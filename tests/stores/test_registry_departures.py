@@ -1,5 +1,7 @@
 """What is remembered of agents that have gone."""
 
+from typing import Any
+
 from farm.core.census import Census, census
 from farm.core.model import Capacity, ClientType, LinkId, Namespace
 from farm.stores.ports.registries import Registry
@@ -8,7 +10,7 @@ from tests.stores.pool import NS, A, at, hello, registered, request
 LINK_2 = LinkId("link-2")
 
 
-async def age(registry: Registry, now: float, **asks: object) -> float | None:
+async def age(registry: Registry, now: float, **asks: Any) -> float | None:
     read = await registry.snapshot(now=at(now))
     return census(request(**asks), read).last_compatible_age_s
 
@@ -56,7 +58,7 @@ async def test_of_what_one_that_left_served_everything_but_its_name_is_remembere
     fits = {"task_queue": "q", "activity_type": "w", "requirements": {"a": 1}}
     assert await age(registry, 7, **fits) == 7
     assert await age(registry, 7, **fits, namespace=Namespace("two")) == 7
-    others: list[dict[str, object]] = [
+    others: list[dict[str, Any]] = [
         {"task_queue": "default"},
         {"activity_type": "job"},
         {"requirements": {"a": 1.0}},
