@@ -169,6 +169,41 @@ _REMEDY: Mapping[Reason | None, str] = {
     Reason.OTHER_NAMESPACE: "No agent serves this namespace.",
 }
 
+BECAUSE: Mapping[Reason, str] = {
+    Reason.LOST_RACE: "it has room",
+    Reason.CREATION_FAILED: "nothing could be opened on it",
+    Reason.AT_CAPACITY: "all its slots are busy",
+    Reason.NO_WINDOW_FREE: "it has as many windows as it may",
+    Reason.NO_TAB_FREE: "the identity's window is full",
+    Reason.NO_FLOW_FREE: "it has as many flows as it may",
+    Reason.WINDOW_SHARED: "others have a tab in the window",
+    Reason.WINDOW_DEDICATED: "the window is held by one task alone",
+    Reason.IDENTITY_ELSEWHERE: "the identity's window is on another agent",
+    Reason.NO_SUCH_WINDOW: "it has no such window",
+    Reason.OTHER_IDENTITY: "the window is of another identity",
+    Reason.OTHER_OPTIONS: "the window was opened with other options",
+    Reason.IDENTITY_NOT_NAMED: "a new tab needs the name of an identity",
+    Reason.NOT_PROVISIONING_OWNER: "another coordinator creates on it",
+    Reason.NO_APP_NODE: "there is no node to create with",
+    Reason.NO_BROWSER_WINDOW_REGISTRY: "there is no registry of windows to create with",
+    Reason.NO_FLOW_REGISTRY: "there is no registry of flows to create with",
+    Reason.CREATION_NOT_PERMITTED: "nothing on it is idle, and nothing may be created",
+    Reason.CANNOT_PROVISION_TYPE: "nothing on it is idle, and nothing of its type can be created",
+    Reason.CAPACITY_UNANNOUNCED: "it has not said how much it takes",
+    Reason.DRAINING: "it is draining",
+    Reason.IN_PROBATION: "it has just come and has not answered yet",
+    Reason.UNREACHABLE: "it is connected and does not answer",
+    Reason.LINKED_ELSEWHERE: "it is linked to another coordinator",
+    Reason.ABSENT: "it is not connected, or silent",
+    Reason.REQUIREMENTS_NOT_MET: "it has not the metadata that is required",
+    Reason.OTHER_CLIENT_TYPE: "it is of another type",
+    Reason.OTHER_NODE: "it is on another node, or on none",
+    Reason.ACTIVITY_NOT_SERVED: "it does not do this kind of work",
+    Reason.OTHER_QUEUE: "it serves another task queue",
+    Reason.OTHER_NAMESPACE: "it does not serve the namespace",
+}
+"""Why one agent would not do."""
+
 _REMEDY_OF_POOL: Mapping[PoolVerdict, str] = {
     PoolVerdict.NO_QUEUE_DECLARATION: "No such task queue is declared: correct its name.",
     PoolVerdict.SATURATED: "The agents chosen have not taken it: it is offered again.",

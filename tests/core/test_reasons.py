@@ -18,3 +18,4 @@ def test_every_reason_of_a_client_has_a_rank_and_a_remedy() -> None:
     assert len(set(ranked)) == len(ranked)
     assert set(ranked) == set(Reason) - OF_CONTEXTS
     assert set(verdicts._REMEDY) == {*ranked, None}
+    assert set(verdicts.BECAUSE) == set(ranked)

@@ -70,6 +70,15 @@ async def test_who_is_ahead_are_the_older_ones_that_ask_for_the_same(
     assert await queue.ahead_of(await ledger.job(NS, "j4"), now=T0) == 1
 
 
+async def test_match_keys_are_told_of_jobs_of_the_namespace(
+    ledger: Ledger, queue: QueueReader
+) -> None:
+    await accepted(ledger, "j1", match_key="a")
+    await accepted(ledger, "j2", match_key="b", namespace=OTHER)
+    assert await queue.match_keys(NS, ["j1", "j2", "no job"]) == {"j1": "a"}
+    assert await queue.match_keys(NS, []) == {}
+
+
 async def test_durations_are_those_of_the_latest_that_succeeded_and_asked_for_the_same(
     ledger: Ledger, queue: QueueReader
 ) -> None:

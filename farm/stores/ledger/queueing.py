@@ -49,6 +49,10 @@ _AHEAD = select(func.count()).where(
     _jobs.c.match_key == bindparam("match_key"), _jobs.c.number < _OWN, *_WAITS
 )
 _COUNTS = select(_jobs.c.match_key, func.count()).where(*_WAITS).group_by(_jobs.c.match_key)
+_KEYS = select(_jobs.c.job_id, _jobs.c.match_key).where(
+    _jobs.c.namespace == bindparam("namespace"),
+    _jobs.c.job_id.in_(bindparam("job_ids", expanding=True)),
+)
 _RECENT = (
     select(
         _jobs.c.number,
@@ -93,6 +97,13 @@ class SqlQueue:
             "now": now,
         }
         return await self._db.read(lambda db: int(db.execute(_AHEAD, asked).scalar_one()))
+
+    async def match_keys(self, namespace: Namespace, job_ids: Sequence[str]) -> Mapping[str, str]:
+        """See `QueueReader.match_keys`."""
+        asked = {"namespace": namespace, "job_ids": list(job_ids)}
+        return await self._db.read(
+            lambda db: {job_id: key for job_id, key in db.execute(_KEYS, asked)}  # noqa: C416
+        )
 
     async def counts_by_key(self, *, now: Instant) -> Mapping[str, int]:
         """See `QueueReader.counts_by_key`."""

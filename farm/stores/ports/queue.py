@@ -22,6 +22,10 @@ class QueueReader(Protocol):
         """Count the jobs that ask for the same and are to begin before a queued job."""
         ...
 
+    async def match_keys(self, namespace: Namespace, job_ids: Sequence[str]) -> Mapping[str, str]:
+        """Return the match key of each of these jobs, by its id; what is no job is left out."""
+        ...
+
     async def counts_by_key(self, *, now: Instant) -> Mapping[str, int]:
         """Count the queued jobs of all namespaces by match key."""
         ...
