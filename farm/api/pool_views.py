@@ -77,7 +77,7 @@ def _detail(why: Why) -> str:
     if job.state is JobState.UNCERTAIN:
         return "it is uncertain, and waits for a decision: farm jobs resolve"
     if job.state is not JobState.QUEUED:
-        return f"it runs on {why.runs_on}" if why.runs_on else f"it is {job.state.value}"
+        return f"it runs on {why.runs_on}" if why.runs_on else f"it has ended: {job.state.value}"
     if job.control is not Control.AUTOMATION:
         return f"it is paused by {job.control_by}" if job.control_by else "it is paused"
     if why.waiting is not None:

@@ -84,6 +84,7 @@ _INELIGIBLE = {
     Reason.DRAINING: "draining",
 }
 """In the order in which they count, where several hold of one agent."""
+_KEPT_OUT = frozenset({Reason.IN_PROBATION, Reason.UNREACHABLE})
 _FULL = {
     Reason.AT_CAPACITY: "at_capacity",
     Reason.CAPACITY_UNANNOUNCED: "capacity_unannounced",
@@ -101,6 +102,21 @@ def census(request: Request, snapshot: Snapshot) -> Census:
     here = counts.get("compatible", 0) > 0
     age_s = 0.0 if here else _age_s(request, snapshot)
     return Census(**counts, last_compatible_age_s=age_s)
+
+
+def excluded_over(requests: Iterable[Request], snapshot: Snapshot) -> int:
+    """Count the agents that one of these would be given, were they not kept out; each once.
+
+    The requests are those that were really made, such as one for each node that was tried: an agent
+    that none of them reaches is not what was missing.
+    """
+    kept_out = set()
+    for request in requests:
+        for client in snapshot.clients:
+            found = _rejections(request, client, snapshot)
+            if found & _KEPT_OUT and not found & _INCOMPATIBLE and Reason.ABSENT not in found:
+                kept_out.add(client.client_id)
+    return len(kept_out)
 
 
 def _groups(found: frozenset[Reason]) -> Sequence[str]:
@@ -227,4 +243,5 @@ __all__ = [
     "PoolVerdict",
     "census",
     "classify",
+    "excluded_over",
 ]

@@ -68,7 +68,7 @@ class Verdict:
     @property
     def remedy(self) -> str:
         """One sentence on what would help."""
-        return _REMEDY_OF_POOL.get(self.pool) or _REMEDY[self.reason]
+        return REMEDY_OF_POOL.get(self.pool) or _REMEDY[self.reason]
 
 
 _NOBODY = frozenset(
@@ -204,7 +204,7 @@ BECAUSE: Mapping[Reason, str] = {
 }
 """Why one agent would not do."""
 
-_REMEDY_OF_POOL: Mapping[PoolVerdict, str] = {
+REMEDY_OF_POOL: Mapping[PoolVerdict, str] = {
     PoolVerdict.NO_QUEUE_DECLARATION: "No such task queue is declared: correct its name.",
     PoolVerdict.SATURATED: "The agents chosen have not taken it: it is offered again.",
 }

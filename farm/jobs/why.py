@@ -20,7 +20,8 @@ from farm.core.model import (
     TaskId,
 )
 from farm.core.pools import DEFAULT_QUEUE
-from farm.core.verdicts import Verdict
+from farm.core.verdicts import REMEDY_OF_POOL, Verdict
+from farm.jobs.endings import was_not_taken
 from farm.jobs.explaining import waiting_for
 from farm.jobs.pools import Pool, pool_of
 from farm.jobs.ports import Dispatcher, Waiting
@@ -124,8 +125,10 @@ class Explaining:
         job = await self._ledger.job(namespace, job_id)
         if job.state is not JobState.QUEUED:
             return Why(job=job, runs_on=await self._runs_on(job))
-        if job.control is not Control.AUTOMATION or job.not_before > self._clock():
+        if job.control is not Control.AUTOMATION:
             return Why(job=job)
+        if job.not_before > self._clock():
+            return Why(job=job, waiting=await self._saturated(job))
         ahead = await self._queue.ahead_of(job, now=self._clock())
         waiting = self._dispatcher.waiting(job.match_key)
         if waiting is None or waiting.request is None:
@@ -139,6 +142,18 @@ class Explaining:
             position=ahead + 1,
             agents=told.clients,
             begins_within_s=await self._begins_within_s(job, ahead, snapshot, told),
+        )
+
+    async def _saturated(self, job: Job) -> Waiting | None:
+        """Say that it was an agent that had no room after all, where it was."""
+        attempts = await self._ledger.attempts(job.job_id)
+        if not attempts or not was_not_taken(attempts[-1].failure):
+            return None
+        return Waiting(
+            reason=PoolVerdict.SATURATED.value,
+            remedy=REMEDY_OF_POOL[PoolVerdict.SATURATED],
+            detail=f"{attempts[-1].client_id} was chosen and had no room",
+            pool=PoolVerdict.SATURATED,
         )
 
     async def _runs_on(self, job: Job) -> ClientId | None:

@@ -16,9 +16,13 @@ MOST = 1_000
 
 def kind_of(client: Client) -> str:
     """Return what work is routed to an agent by, as one text."""
+    return f"{client.client_type}:{serving(client)}"
+
+
+def serving(client: Client) -> str:
+    """Return the same without its type, which stays for as long as its browser lives."""
     return canonical(
         {
-            "client_type": client.client_type,
             "namespaces": list(client.namespaces),
             "task_queue": client.task_queue,
             "activity_types": sorted(client.activity_types),
@@ -30,10 +34,11 @@ def kind_of(client: Client) -> str:
 
 def departed(kind: str, seen_at: Instant) -> Client:
     """Return an agent of this kind that has gone, with nothing it had."""
-    known = json.loads(kind)
+    client_type, _, rest = kind.partition(":")
+    known = json.loads(rest)
     return Client(
         client_id=ClientId(""),
-        client_type=ClientType(known["client_type"]),
+        client_type=ClientType(client_type),
         link=None,
         epoch=0,
         instance="",

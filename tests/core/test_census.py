@@ -15,6 +15,7 @@ from farm.core.census import (
     PoolVerdict,
     census,
     classify,
+    excluded_over,
 )
 from farm.core.eligibility import Reason
 from farm.core.model import Capacity, Client, Instant, LinkId, Namespace, Request, Snapshot
@@ -217,3 +218,21 @@ def test_the_age_is_that_of_the_latest_who_would_do_again() -> None:
     assert age(gone, other, there=(away,)) == WINDOW_S + 20
     assert age(gone, there=(client(),)) == 0
     assert census(request(requirements={"a": 1}), replace(snapshot(), departed=(gone,))) == Census()
+
+
+def test_over_several_nodes_each_that_is_kept_out_counts_once_and_only_where_it_was_asked() -> None:
+    lost = {"excluded": Exclusion.REACHABILITY_LOST}
+    there = snapshot(
+        client(client_id="a", node="n1", **lost),
+        client(client_id="b", node="n2", excluded=Exclusion.OPENING_PROBATION),
+        client(client_id="c", node=None, **lost),
+        client(client_id="d", node="n1"),
+        client(client_id="e", node="n1", link=None, **lost),
+        client(client_id="f", node="n1", task_queue="other", **lost),
+    )
+    pinned, other, anywhere = request(node="n1"), request(node="n2"), request()
+    assert excluded_over([pinned], there) == 1
+    assert excluded_over([pinned, other], there) == 2
+    assert excluded_over([pinned, anywhere], there) == 3
+    assert excluded_over([pinned, pinned], there) == 1
+    assert excluded_over([], there) == 0

@@ -27,6 +27,12 @@ local function whole_client(id)
           redis.call('HGETALL', key('opening_identities', id)), redis.call('HGET', key('seen'), id)}
 end
 
+-- What work is routed to a client by, as departures.py writes it; nothing if it is not known.
+local function kind_of(id)
+  local found = redis.call('HMGET', key('client', id), 'type', 'serving')
+  return found[2] and found[1] .. ':' .. found[2]
+end
+
 -- Remembers when the last agent of a kind was seen; of too many kinds those that left last.
 local function depart(kind, seen_at)
   if not kind then return end
