@@ -11,9 +11,11 @@ from prometheus_client.registry import Collector
 from farm.api.deps import deps_of
 from farm.api.routes import Access, Answer, Route
 from farm.api.views import is_present
+from farm.core.census import PoolVerdict
 from farm.core.control import HELD, Control
 from farm.core.job_states import JobState
 from farm.core.model import ContextState, Owner, Snapshot
+from farm.core.pools import Exclusion
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -25,9 +27,11 @@ class _Gauges(Collector):
         self,
         jobs: Mapping[JobState, int],
         controls: Mapping[Control, int],
+        unserved: Mapping[PoolVerdict, int],
         snapshot: Snapshot,
     ) -> None:
         self._jobs = jobs
+        self._unserved = unserved
         self._controls = controls
         self._snapshot = snapshot
 
@@ -42,6 +46,12 @@ class _Gauges(Collector):
             "control",
             {control: self._controls.get(control, 0) for control in sorted(HELD)},
         )
+        yield _by_label(
+            "farm_jobs_unserved",
+            "Queued jobs that no agent can take now, by verdict.",
+            "verdict",
+            {verdict.value: count for verdict, count in self._unserved.items()},
+        )
         clients = self._snapshot.clients
         present = [client for client in clients if is_present(client, self._snapshot)]
         yield _by_label(
@@ -49,6 +59,12 @@ class _Gauges(Collector):
             "Agents by presence.",
             "presence",
             {"present": len(present), "absent": len(clients) - len(present)},
+        )
+        yield _by_label(
+            "farm_agents_excluded",
+            "Present agents that are kept out, by why.",
+            "exclusion",
+            {kind: sum(c.excluded is kind for c in present) for kind in Exclusion},
         )
         yield GaugeMetricFamily(
             "farm_agents_draining",
@@ -107,6 +123,7 @@ async def metrics(request: web.Request) -> web.Response:
         _Gauges(
             await deps.ledger.counts(),
             await deps.ledger.controls(),
+            await deps.explaining.counts(),
             await deps.registry.snapshot(now=deps.clock()),
         )
     )

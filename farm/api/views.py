@@ -242,6 +242,9 @@ def agent_view(client: Client, snapshot: Snapshot) -> AgentView:
         epoch=client.epoch,
         browser=client.browser,
         namespaces=client.namespaces,
+        task_queue=client.task_queue,
+        activity_types=tuple(sorted(client.activity_types)),
+        node=client.node,
         metadata=dict(client.metadata),
         capacity=CapacityView(
             max_concurrency=capacity.max_concurrency,

@@ -73,15 +73,18 @@ class Census:
     """0 while a compatible one is there, else since when the last is not; None: none ever was."""
 
 
-_OUTSIDE = frozenset({Reason.OTHER_NAMESPACE})
-_OTHER_WORK: frozenset[Reason] = frozenset()
-_UNFIT = frozenset({Reason.OTHER_CLIENT_TYPE, Reason.REQUIREMENTS_NOT_MET})
+_OUTSIDE = frozenset({Reason.OTHER_NAMESPACE, Reason.OTHER_QUEUE})
+_OTHER_WORK = frozenset({Reason.ACTIVITY_NOT_SERVED})
+_UNFIT = frozenset({Reason.OTHER_NODE, Reason.OTHER_CLIENT_TYPE, Reason.REQUIREMENTS_NOT_MET})
 _INCOMPATIBLE = _OUTSIDE | _OTHER_WORK | _UNFIT
 _INELIGIBLE = {
     Reason.LINKED_ELSEWHERE: "linked_elsewhere",
+    Reason.IN_PROBATION: "in_probation",
+    Reason.UNREACHABLE: "reachability_lost",
     Reason.DRAINING: "draining",
 }
 """In the order in which they count, where several hold of one agent."""
+_KEPT_OUT = frozenset({Reason.IN_PROBATION, Reason.UNREACHABLE})
 _FULL = {
     Reason.AT_CAPACITY: "at_capacity",
     Reason.CAPACITY_UNANNOUNCED: "capacity_unannounced",
@@ -99,6 +102,21 @@ def census(request: Request, snapshot: Snapshot) -> Census:
     here = counts.get("compatible", 0) > 0
     age_s = 0.0 if here else _age_s(request, snapshot)
     return Census(**counts, last_compatible_age_s=age_s)
+
+
+def excluded_over(requests: Iterable[Request], snapshot: Snapshot) -> int:
+    """Count the agents that one of these would be given, were they not kept out; each once.
+
+    The requests are those that were really made, such as one for each node that was tried: an agent
+    that none of them reaches is not what was missing.
+    """
+    kept_out = set()
+    for request in requests:
+        for client in snapshot.clients:
+            found = _rejections(request, client, snapshot)
+            if found & _KEPT_OUT and not found & _INCOMPATIBLE and Reason.ABSENT not in found:
+                kept_out.add(client.client_id)
+    return len(kept_out)
 
 
 def _groups(found: frozenset[Reason]) -> Sequence[str]:
@@ -138,10 +156,15 @@ def _rejections(request: Request, client: Client, snapshot: Snapshot) -> frozens
 
 POOL_VERDICTS: Mapping[Reason, PoolVerdict] = {
     Reason.OTHER_NAMESPACE: PoolVerdict.NO_LIVE_POLLERS,
+    Reason.OTHER_QUEUE: PoolVerdict.NO_LIVE_POLLERS,
     Reason.ABSENT: PoolVerdict.NO_LIVE_POLLERS,
+    Reason.ACTIVITY_NOT_SERVED: PoolVerdict.POLLERS_INCOMPATIBLE,
+    Reason.OTHER_NODE: PoolVerdict.POLLERS_INCOMPATIBLE,
     Reason.OTHER_CLIENT_TYPE: PoolVerdict.POLLERS_INCOMPATIBLE,
     Reason.REQUIREMENTS_NOT_MET: PoolVerdict.POLLERS_INCOMPATIBLE,
     Reason.LINKED_ELSEWHERE: PoolVerdict.POLLERS_LINKED_ELSEWHERE,
+    Reason.IN_PROBATION: PoolVerdict.POLLERS_IN_PROBATION,
+    Reason.UNREACHABLE: PoolVerdict.POLLERS_UNREACHABLE,
     Reason.DRAINING: PoolVerdict.POLLERS_DRAINING,
     Reason.CAPACITY_UNANNOUNCED: PoolVerdict.POLLERS_CAPACITY_UNANNOUNCED,
     Reason.AT_CAPACITY: PoolVerdict.POLLERS_AT_CAPACITY,
@@ -220,4 +243,5 @@ __all__ = [
     "PoolVerdict",
     "census",
     "classify",
+    "excluded_over",
 ]

@@ -22,6 +22,7 @@ from farm.config import Settings
 from farm.jobs.identities import IdentityBook
 from farm.jobs.rules import AttemptRules
 from farm.jobs.sharing import Sharing
+from farm.jobs.why import Explaining
 from farm.main.jobs import JobRules, jobs_of
 from farm.main.keys import admin_token_of, keyring_of, live_key, preset_agent_token
 from farm.main.live import live_of
@@ -34,7 +35,7 @@ from farm.manager.loops import every
 from farm.manager.probe import AgentProbe
 from farm.protocol.plan import Egress
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqlIdentities, SqlLedger
+from farm.stores.ledger import SqlIdentities, SqlLedger, SqlQueue
 from farm.telemetry import configure_logging
 from farm.verify import VERIFY, Verifier
 from farm.verify.stage import Farm
@@ -185,6 +186,14 @@ async def _running(
             tokens=tokens,
             owns=links.owns,
             misses=jobs.manager.misses,
+            explaining=Explaining(
+                registry=registry,
+                ledger=ledger,
+                queue=SqlQueue(ledger.database),
+                dispatcher=jobs.dispatcher,
+                explain=jobs.manager.explain,
+                clock=clock,
+            ),
             readiness=readiness,
             clock=clock,
             metrics=metrics,

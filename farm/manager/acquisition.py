@@ -93,6 +93,12 @@ class Acquisition:
             contexts={**verdict.contexts, **taken.contexts},
         )
 
+    async def explain(self, request: Request) -> tuple[Snapshot, Verdict]:
+        """Say why nothing would do now, with the reading that says it; takes nothing."""
+        snapshot = await self._read(request.namespace, self._clock())
+        means = self._provisioner.means(self._not_ours(request.namespace, snapshot))
+        return snapshot, decide.explain(request, snapshot, means)
+
     async def _first_fit(self, wish: Wish) -> Assignment | None:
         """Let the store choose, where nobody else has a say in that."""
         if self._first is None or wish.strategy is not None or self._presence is not None:

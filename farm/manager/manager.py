@@ -14,7 +14,7 @@ import structlog
 from farm.clock import Clock, system_clock
 from farm.core.decide import Verdict
 from farm.core.eligibility import Reason
-from farm.core.model import Assignment, ClientId, LinkId, Namespace, Request
+from farm.core.model import Assignment, ClientId, LinkId, Namespace, Request, Snapshot
 from farm.core.placement import BrowserPlacement
 from farm.errors import CollaboratorMissingError
 from farm.manager.acquisition import ANY, Acquisition, Owner, Wish
@@ -26,6 +26,7 @@ from farm.manager.provisioning import Provisioner
 from farm.manager.strategies import Strategy
 from farm.manager.sweeping import Sweeper, release_expired
 from farm.manager.terms import Timing, checked_wait, request_of
+from farm.manager.unserved import Unserved, UnservedTask
 from farm.manager.waiting import Polling, look_until_had
 from farm.protocol.plan import PLAIN, BrowserOptions
 from farm.stores.ports.registries import (
@@ -113,6 +114,7 @@ class WorkerContextManager:
         )
         self._sweeper = Sweeper(self.release_expired, task_timeout_check_interval_s)
         self._misses = Misses()
+        self._unserved = Unserved()
 
     # The life of an assignment that nobody ends
 
@@ -168,6 +170,9 @@ class WorkerContextManager:
         namespace: str,
         task_id: str,
         *,
+        task_queue: str | None = None,
+        activity_type: str | None = None,
+        node: str | None = None,
         client_type: str | None = None,
         requirements: Mapping[str, Any] | None = None,
         affinity_client_id: str | None = None,
@@ -182,6 +187,9 @@ class WorkerContextManager:
         outcome = await self.try_acquire(
             namespace,
             task_id,
+            task_queue=task_queue,
+            activity_type=activity_type,
+            node=node,
             client_type=client_type,
             requirements=requirements,
             affinity_client_id=affinity_client_id,
@@ -199,6 +207,9 @@ class WorkerContextManager:
         namespace: str,
         task_id: str,
         *,
+        task_queue: str | None = None,
+        activity_type: str | None = None,
+        node: str | None = None,
         client_type: str | None = None,
         requirements: Mapping[str, Any] | None = None,
         affinity_client_id: str | None = None,
@@ -214,6 +225,9 @@ class WorkerContextManager:
         Args:
             namespace: Whose contexts.
             task_id: A label on the assignment.
+            task_queue: The pool; None is the default one.
+            activity_type: Only clients that do this kind of work; None for any.
+            node: Only clients of this node; None for any.
             client_type: browser, console, mobile or web; None for any, but created is a browser's.
             requirements: Metadata a client must have, each key with exactly that JSON value.
             affinity_client_id: The client to be tried first; the others come after it.
@@ -233,6 +247,9 @@ class WorkerContextManager:
         request = request_of(
             namespace,
             task_id,
+            task_queue=task_queue,
+            activity_type=activity_type,
+            node=node,
             client_type=client_type,
             requirements=requirements,
             affinity_client_id=affinity_client_id,
@@ -246,10 +263,15 @@ class WorkerContextManager:
         if wait_s is None:
             return await self._look(wish)
 
-        async def look(create_not_on: Collection[ClientId]) -> Acquired | NotAcquired:
-            return await self._look(replace(wish, create_not_on=frozenset(create_not_on)))
+        with self._unserved.waiter(request) as publish:
 
-        return await look_until_had(look, self._wakes, wait_s)
+            async def look(create_not_on: Collection[ClientId]) -> Acquired | NotAcquired:
+                found = await self._look(replace(wish, create_not_on=frozenset(create_not_on)))
+                if isinstance(found, NotAcquired):
+                    publish(found.verdict, self._clock())
+                return found
+
+            return await look_until_had(look, self._wakes, wait_s)
 
     async def _look(self, wish: Wish) -> Acquired | NotAcquired:
         """Take or create; where a creation comes to nothing, go on elsewhere while there is time.
@@ -362,6 +384,18 @@ class WorkerContextManager:
         One entry a task, until it has what it asked for; bounded; of this manager alone.
         """
         return self._misses.of(Namespace(namespace))
+
+    def unserved(self, namespace: str) -> Sequence[UnservedTask]:
+        """Say who waits for a context of a namespace now, and why, the longest wait first."""
+        return self._unserved.of(Namespace(namespace))
+
+    async def explain(self, request: Request) -> tuple[Snapshot, Verdict]:
+        """Say why a request would get nothing now, with the reading that says it; takes nothing.
+
+        Raises:
+            StoreUnavailableError: If the store can't be read.
+        """
+        return await self._acquisition.explain(request)
 
     def _acquired(self, wish: Wish, assignment: Assignment) -> Acquired:
         self._misses.forget(wish.request)

@@ -36,6 +36,7 @@ async def connect(stack: Stack, name: str = AGENT, *namespaces: str) -> None:
             epoch=0,
             instance="i",
             namespaces=tuple(Namespace(one) for one in namespaces or ("default",)),
+            node="n1",
             metadata={"region": "eu"},
             capacity=Capacity(max_concurrency=2, max_windows=2, max_tabs_per_window=2),
             seen_at=system_clock(),
@@ -81,6 +82,11 @@ async def test_an_agent_is_shown_with_what_it_may_hold_and_holds(stack: Stack) -
     assert agent["client_id"] == AGENT
     assert agent["present"] is True
     assert agent["metadata"] == {"region": "eu"}
+    assert (agent["task_queue"], agent["activity_types"], agent["node"]) == (
+        "default",
+        ["job"],
+        "n1",
+    )
     assert agent["capacity"]["max_concurrency"] == 2
     assert (agent["used_slots"], agent["windows"], agent["contexts"]) == (1, 1, 2)
 

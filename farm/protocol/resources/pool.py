@@ -33,6 +33,10 @@ class AgentView(Resource):
     epoch: int
     browser: str | None = None
     namespaces: tuple[str, ...]
+    task_queue: str = "default"
+    activity_types: tuple[str, ...] = ()
+    """What kinds of work it does."""
+    node: str | None = None
     metadata: dict[str, Any]
     capacity: CapacityView
     used_slots: int

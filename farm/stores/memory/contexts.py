@@ -34,6 +34,7 @@ class MemoryContexts(MemoryClients):
             taken_at=now,
             clients=tuple(self._clients.values()),
             presence_window_s=self._window_s,
+            departed=self._departures.all(),
         )
 
     async def report(

@@ -7,12 +7,14 @@ local PARTS = {'client', 'metadata', 'windows', 'identities', 'contexts', 'tabs'
 local function read_client(id)
   local found = redis.call('HMGET', key('client', id), 'epoch', 'epoch_name', 'type', 'instance',
     'link', 'draining', 'namespaces', 'max_concurrency', 'max_windows', 'max_tabs_per_window',
-    'max_flows')
+    'max_flows', 'task_queue', 'activity_types', 'node')
   if not found[1] then return nil end
   return {epoch = found[1], epoch_name = found[2], type = found[3], instance = found[4],
           link = found[5], draining = found[6] == '1', namespaces = cjson.decode(found[7]),
           max_concurrency = tonumber(found[8]), max_windows = tonumber(found[9]),
           max_tabs_per_window = tonumber(found[10]), max_flows = tonumber(found[11]),
+          task_queue = found[12] or 'default', activity_types = found[13] or '["job"]',
+          node = found[14],
           seen_at = redis.call('HGET', key('seen'), id)}
 end
 
@@ -23,6 +25,25 @@ local function whole_client(id)
           redis.call('SMEMBERS', key('dirty', id)), redis.call('HVALS', key('assignments', id)),
           redis.call('HGETALL', key('opening', id)),
           redis.call('HGETALL', key('opening_identities', id)), redis.call('HGET', key('seen'), id)}
+end
+
+-- What work is routed to a client by, as departures.py writes it; nothing if it is not known.
+local function kind_of(id)
+  local found = redis.call('HMGET', key('client', id), 'type', 'serving')
+  return found[2] and found[1] .. ':' .. found[2]
+end
+
+-- Remembers when the last agent of a kind was seen; of too many kinds those that left last.
+local function depart(kind, seen_at)
+  if not kind then return end
+  local before = redis.call('HGET', key('departures'), kind)
+  if not before or tonumber(before) < tonumber(seen_at) then
+    redis.call('HSET', key('departures'), kind, seen_at)
+  end
+  touch(kind, 'departed')
+  while redis.call('HLEN', key('departures')) > 1000 do
+    redis.call('HDEL', key('departures'), redis.call('ZPOPMIN', key('departed'))[1])
+  end
 end
 
 local function used_slots(id)
