@@ -3,7 +3,7 @@
 The census is taken of the snapshot that missed, so that it and the reasons are one reading.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -47,6 +47,13 @@ class Declaration(StrEnum):
     UNDECLARED = "undeclared"
     UNKNOWN = "unknown"
     """There is no catalogue, or it can't be read: nothing is refused for that."""
+
+
+def declaration_of(task_queue: str, declared: Collection[str]) -> Declaration:
+    """Look a task queue up in a catalogue; an empty one is no catalogue."""
+    if not declared:
+        return Declaration.UNKNOWN
+    return Declaration.DECLARED if task_queue in declared else Declaration.UNDECLARED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,5 +250,6 @@ __all__ = [
     "PoolVerdict",
     "census",
     "classify",
+    "declaration_of",
     "excluded_over",
 ]

@@ -111,6 +111,7 @@ async def _running(
             ),
             assignment_timeout_s=settings.jobs.assignment_timeout_s,
             provision_timeout_s=settings.jobs.provision_timeout_s,
+            task_queues=settings.task_queues,
             gone_after_s=gone_after_s,
         ),
         coordinator=name,

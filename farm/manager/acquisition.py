@@ -1,11 +1,12 @@
 """One acquisition: what the store has at hand; else a snapshot, a choice, and the store's word."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from farm.clock import Clock
 from farm.core import decide
+from farm.core.census import Declaration, declaration_of
 from farm.core.decide import Verdict
 from farm.core.eligibility import Reason
 from farm.core.model import Assignment, Client, ClientId, Instant, Namespace, Request, Snapshot
@@ -47,6 +48,7 @@ class Acquisition:
         owner: str | Owner,
         name: str,
         clock: Clock,
+        task_queues: Collection[str] = (),
     ) -> None:
         self._registry = registry
         self._presence = presence
@@ -54,6 +56,7 @@ class Acquisition:
         self._owner = owner
         self._name = name
         self._clock = clock
+        self._task_queues = task_queues
         self._first = registry.assign_first if isinstance(registry, FirstFit) else None
         turns = registry.next_turn if isinstance(registry, TurnKeeper) else None
         self._chooser = Chooser(registry, turns)
@@ -64,6 +67,9 @@ class Acquisition:
         Where others were quicker with all that would have done, it reads afresh, a few times. What
         the store has at hand is taken without a reading, which would be of all there is.
         """
+        if self._declared(wish.request) is Declaration.UNDECLARED:
+            _, verdict = await self.explain(wish.request)
+            return verdict
         if (at_hand := await self._first_fit(wish)) is not None:
             return at_hand
         reads = 1
@@ -85,7 +91,7 @@ class Acquisition:
         created = await self._reserve(wish, snapshot, means, now)
         if isinstance(created, Creation):
             return created
-        verdict = decide.explain(request, snapshot, means)
+        verdict = self._explain(request, snapshot, means)
         lost = {client_id: r for (client_id, _), r in taken.contexts.items() if _is_loss(r)}
         return replace(
             verdict,
@@ -97,7 +103,14 @@ class Acquisition:
         """Say why nothing would do now, with the reading that says it; takes nothing."""
         snapshot = await self._read(request.namespace, self._clock())
         means = self._provisioner.means(self._not_ours(request.namespace, snapshot))
-        return snapshot, decide.explain(request, snapshot, means)
+        return snapshot, self._explain(request, snapshot, means)
+
+    def _explain(self, request: Request, snapshot: Snapshot, means: Means) -> Verdict:
+        verdict = decide.explain(request, snapshot, means)
+        return replace(verdict, declaration=self._declared(request))
+
+    def _declared(self, request: Request) -> Declaration:
+        return declaration_of(request.task_queue, self._task_queues)
 
     async def _first_fit(self, wish: Wish) -> Assignment | None:
         """Let the store choose, where nobody else has a say in that."""

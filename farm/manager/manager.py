@@ -58,6 +58,7 @@ class WorkerContextManager:
         provisioning_owner: The name of the one manager that creates, or `any`; or what says so
             for each namespace and client.
         name: This manager's name.
+        task_queues: The task queues there are: who names another is refused. Empty: any.
         clock: The time, in seconds since the Unix epoch.
         new_id: Gives the ids of commands.
 
@@ -80,6 +81,7 @@ class WorkerContextManager:
         provision_timeout_s: float = 30.0,
         provisioning_owner: str | Owner = ANY,
         name: str = "manager",
+        task_queues: Collection[str] = (),
         clock: Clock = system_clock,
         new_id: Callable[[], str] = lambda: f"cmd_{secrets.token_hex(12)}",
     ) -> None:
@@ -111,6 +113,7 @@ class WorkerContextManager:
             owner=provisioning_owner,
             name=name,
             clock=clock,
+            task_queues=task_queues,
         )
         self._sweeper = Sweeper(self.release_expired, task_timeout_check_interval_s)
         self._misses = Misses()

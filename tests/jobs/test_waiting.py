@@ -1,6 +1,7 @@
 """What is said of jobs that wait: the right verdict, for as long as they do."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,9 +9,12 @@ import pytest
 
 from farm.core.census import PoolVerdict
 from farm.core.model import ClientId
+from farm.errors import InvalidInputError
+from farm.jobs.service import JobService
 from farm.jobs.why import Explaining, Why
 from farm.stores.ledger import SqlQueue
-from tests.jobs.farm import NS, Agent, Farm, farm_on, living, until
+from farm.stores.records import Job
+from tests.jobs.farm import JOB, NS, Agent, Farm, farm_on, living, until
 
 V = PoolVerdict
 
@@ -190,3 +194,28 @@ async def test_a_job_whose_agent_had_no_room_after_all_says_so_until_it_is_offer
         assert why.waiting is not None
         assert why.waiting.pool is V.SATURATED
         assert (why.waiting.detail, why.position) == ("a was chosen and had no room", None)
+
+
+async def test_a_job_of_a_queue_that_is_not_declared_is_refused_with_the_nearest_that_is(
+    farm: Farm,
+) -> None:
+    service = JobService(
+        farm.ledger,
+        farm.identities,
+        farm.dispatcher,
+        farm.feed,
+        farm.clock,
+        farm.interventions,
+        task_queues=("default", "chrome"),
+    )
+
+    async def submitted(queue: str) -> Job:
+        body = json.dumps({**JOB, "queue": queue}).encode()
+        return (await service.submit(NS, body, "application/json", {}, None))[0]
+
+    with pytest.raises(InvalidInputError) as refused:
+        await submitted("chrom")
+    detail = "no task queue chrom is declared"
+    problem = {"pointer": "/queue", "detail": detail, "nearest": "chrome"}
+    assert refused.value.context["problems"] == (problem,)
+    assert (await submitted("chrome")).spec["queue"] == "chrome"
