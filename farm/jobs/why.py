@@ -25,8 +25,8 @@ from farm.jobs.endings import was_not_taken
 from farm.jobs.explaining import waiting_for
 from farm.jobs.pools import Pool, pool_of
 from farm.jobs.ports import Dispatcher, Waiting
+from farm.stores.ports.backlog import Backlog
 from farm.stores.ports.ledger import Ledger
-from farm.stores.ports.queue import QueueReader
 from farm.stores.ports.registries import AssignmentRegistry
 from farm.stores.records import Job, Queued
 
@@ -76,7 +76,7 @@ class Explaining:
         *,
         registry: AssignmentRegistry,
         ledger: Ledger,
-        queue: QueueReader,
+        queue: Backlog,
         dispatcher: Dispatcher,
         explain: Explain,
         clock: Clock,

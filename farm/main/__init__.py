@@ -35,7 +35,7 @@ from farm.manager.loops import every
 from farm.manager.probe import AgentProbe
 from farm.protocol.plan import Egress
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqlIdentities, SqlLedger, SqlQueue
+from farm.stores.ledger import SqlBacklog, SqlIdentities, SqlLedger
 from farm.telemetry import configure_logging
 from farm.verify import VERIFY, Verifier
 from farm.verify.stage import Farm
@@ -190,7 +190,7 @@ async def _running(
             explaining=Explaining(
                 registry=registry,
                 ledger=ledger,
-                queue=SqlQueue(ledger.database),
+                queue=SqlBacklog(ledger.database),
                 dispatcher=jobs.dispatcher,
                 explain=jobs.manager.explain,
                 clock=clock,

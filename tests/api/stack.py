@@ -37,7 +37,7 @@ from farm.manager import WorkerContextManager
 from farm.manager.delivery import AppNode
 from farm.manager.misses import Misses
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqliteDatabase, SqlLedger, SqlQueue
+from farm.stores.ledger import SqlBacklog, SqliteDatabase, SqlLedger
 from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.stores.records import Attempt, Evidence, Expected, Finish, Item
 from tests.identities import identity_book
@@ -289,7 +289,7 @@ async def running(
                 explaining=Explaining(
                     registry=registry,
                     ledger=ledger,
-                    queue=SqlQueue(database),
+                    queue=SqlBacklog(database),
                     dispatcher=dispatcher,
                     explain=manager.explain,
                     clock=system_clock,

@@ -12,7 +12,7 @@ from farm.core.model import ClientId
 from farm.errors import InvalidInputError
 from farm.jobs.service import JobService
 from farm.jobs.why import Explaining, Why
-from farm.stores.ledger import SqlQueue
+from farm.stores.ledger import SqlBacklog
 from farm.stores.records import Job
 from tests.jobs.farm import JOB, NS, Agent, Farm, farm_on, living, until
 
@@ -30,7 +30,7 @@ def explaining(farm: Farm) -> Explaining:
     return Explaining(
         registry=farm.registry,
         ledger=farm.ledger,
-        queue=SqlQueue(farm.database),
+        queue=SqlBacklog(farm.database),
         dispatcher=farm.dispatcher,
         explain=farm.manager.explain,
         clock=farm.clock,

@@ -33,7 +33,7 @@ from farm.protocol.plan import Egress
 from farm.protocol.resources import PointView, VerifyEnd
 from farm.sdk import FarmClient
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqliteDatabase, SqlLedger, SqlQueue
+from farm.stores.ledger import SqlBacklog, SqliteDatabase, SqlLedger
 from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.stores.ports.commands import CommandLog
 from farm.verify import VERIFY, Verifier
@@ -194,7 +194,7 @@ async def serving(
                 explaining=Explaining(
                     registry=registry,
                     ledger=ledger,
-                    queue=SqlQueue(database),
+                    queue=SqlBacklog(database),
                     dispatcher=dispatcher,
                     explain=manager.explain,
                     clock=clock,

@@ -78,18 +78,18 @@ _DURATIONS = (
 )
 
 
-class SqlQueue:
-    """The `QueueReader` port; what a method promises is said there."""
+class SqlBacklog:
+    """The `Backlog` port; what a method promises is said there."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     async def queued(self, namespace: Namespace, *, first: int, now: Instant) -> Sequence[Queued]:
-        """See `QueueReader.queued`."""
+        """See `Backlog.queued`."""
         return await self._db.read(lambda db: _queued(db, namespace, first, now))
 
     async def ahead_of(self, job: Job, *, now: Instant) -> int:
-        """See `QueueReader.ahead_of`."""
+        """See `Backlog.ahead_of`."""
         asked = {
             "namespace": job.namespace,
             "job_id": job.job_id,
@@ -99,20 +99,20 @@ class SqlQueue:
         return await self._db.read(lambda db: int(db.execute(_AHEAD, asked).scalar_one()))
 
     async def match_keys(self, namespace: Namespace, job_ids: Sequence[str]) -> Mapping[str, str]:
-        """See `QueueReader.match_keys`."""
+        """See `Backlog.match_keys`."""
         asked = {"namespace": namespace, "job_ids": list(job_ids)}
         return await self._db.read(
             lambda db: {job_id: key for job_id, key in db.execute(_KEYS, asked)}  # noqa: C416
         )
 
     async def counts_by_key(self, *, now: Instant) -> Mapping[str, int]:
-        """See `QueueReader.counts_by_key`."""
+        """See `Backlog.counts_by_key`."""
         return await self._db.read(
             lambda db: {key: count for key, count in db.execute(_COUNTS, {"now": now})}  # noqa: C416
         )
 
     async def durations_s(self, job: Job, *, latest: int) -> Sequence[float]:
-        """See `QueueReader.durations_s`."""
+        """See `Backlog.durations_s`."""
         asked = {"namespace": job.namespace, "match_key": job.match_key, "latest": latest}
         return await self._db.read(
             lambda db: [float(took) for took in db.execute(_DURATIONS, asked).scalars()]

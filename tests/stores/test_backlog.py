@@ -1,4 +1,4 @@
-"""What the `QueueReader` port promises, of every implementation."""
+"""What the `Backlog` port promises, of every implementation."""
 
 from collections.abc import Mapping
 
@@ -6,27 +6,27 @@ import pytest
 
 from farm.core.job_states import JobState
 from farm.core.model import Namespace
-from farm.stores.ledger import SqlLedger, SqlQueue
+from farm.stores.ledger import SqlBacklog, SqlLedger
+from farm.stores.ports.backlog import Backlog
 from farm.stores.ports.ledger import Ledger
-from farm.stores.ports.queue import QueueReader
 from tests.stores.ledger_rows import NS, T0, accepted, at, finish, new_job, running, started
 
 OTHER = Namespace("other")
 
 
 @pytest.fixture
-def queue(ledger: Ledger) -> QueueReader:
+def queue(ledger: Ledger) -> Backlog:
     assert isinstance(ledger, SqlLedger)
-    return SqlQueue(ledger.database)
+    return SqlBacklog(ledger.database)
 
 
-async def found(queue: QueueReader, *, first: int = 9) -> Mapping[str, tuple[int, list[str]]]:
+async def found(queue: Backlog, *, first: int = 9) -> Mapping[str, tuple[int, list[str]]]:
     rows = await queue.queued(NS, first=first, now=T0)
     return {row.match_key: (row.count, [job.job_id for job in row.jobs]) for row in rows}
 
 
 async def test_the_queue_is_told_by_match_key_the_oldest_first(
-    ledger: Ledger, queue: QueueReader
+    ledger: Ledger, queue: Backlog
 ) -> None:
     for job_id, key in (("j1", "b"), ("j2", "a"), ("j3", "b"), ("j4", "b")):
         await accepted(ledger, job_id, match_key=key)
@@ -40,7 +40,7 @@ async def test_the_queue_is_told_by_match_key_the_oldest_first(
 
 
 async def test_what_has_begun_ended_is_paused_or_not_due_is_not_in_the_queue(
-    ledger: Ledger, queue: QueueReader
+    ledger: Ledger, queue: Backlog
 ) -> None:
     await running(ledger, "j1", "a1")
     for job_id in ("j2", "j3"):
@@ -57,7 +57,7 @@ async def test_what_has_begun_ended_is_paused_or_not_due_is_not_in_the_queue(
 
 
 async def test_who_is_ahead_are_the_older_ones_that_ask_for_the_same(
-    ledger: Ledger, queue: QueueReader
+    ledger: Ledger, queue: Backlog
 ) -> None:
     for job_id, key in (("j1", "b"), ("j2", "a"), ("j3", "b"), ("j4", "b")):
         await accepted(ledger, job_id, match_key=key)
@@ -70,9 +70,7 @@ async def test_who_is_ahead_are_the_older_ones_that_ask_for_the_same(
     assert await queue.ahead_of(await ledger.job(NS, "j4"), now=T0) == 1
 
 
-async def test_match_keys_are_told_of_jobs_of_the_namespace(
-    ledger: Ledger, queue: QueueReader
-) -> None:
+async def test_match_keys_are_told_of_jobs_of_the_namespace(ledger: Ledger, queue: Backlog) -> None:
     await accepted(ledger, "j1", match_key="a")
     await accepted(ledger, "j2", match_key="b", namespace=OTHER)
     assert await queue.match_keys(NS, ["j1", "j2", "no job"]) == {"j1": "a"}
@@ -80,7 +78,7 @@ async def test_match_keys_are_told_of_jobs_of_the_namespace(
 
 
 async def test_durations_are_those_of_the_latest_that_succeeded_and_asked_for_the_same(
-    ledger: Ledger, queue: QueueReader
+    ledger: Ledger, queue: Backlog
 ) -> None:
     for number, key in enumerate(("a", "a", "b", "a")):
         await accepted(ledger, f"j{number}", match_key=key)

@@ -7,7 +7,7 @@ from farm.core.model import Instant, Namespace
 from farm.stores.records import Job, Queued
 
 
-class QueueReader(Protocol):
+class Backlog(Protocol):
     """Reads the queue as a whole; each method is one reading."""
 
     async def queued(self, namespace: Namespace, *, first: int, now: Instant) -> Sequence[Queued]:
