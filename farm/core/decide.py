@@ -3,7 +3,7 @@
 A success looks only at what it needs; reasons are built only where nothing would do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from farm.core.census import census
@@ -18,6 +18,7 @@ from farm.core.model import (
 )
 from farm.core.placement import MUST_CREATE, Means
 from farm.core.sites import Need, Site, in_order, site_on, tabs_in
+from farm.core.tiers import Tier, among
 from farm.core.verdicts import ContextKey, Verdict
 
 _EVERYTHING = Means()
@@ -76,26 +77,35 @@ def sites(request: Request, snapshot: Snapshot, means: Means = _EVERYTHING) -> l
     return [site for site in found if isinstance(site, Site)]
 
 
-def explain(request: Request, snapshot: Snapshot, means: Means = _EVERYTHING) -> Verdict:
+def explain(
+    request: Request,
+    snapshot: Snapshot,
+    means: Means = _EVERYTHING,
+    walked: Sequence[Tier] | None = None,
+) -> Verdict:
     """Say for each client, and each context looked at, why it would not do.
 
-    What would have done, and yet was not had, is said to have been lost to others.
+    What would have done, and yet was not had, is said to have been lost to others. Each client is
+    told of once, also where it was asked in several of the tiers `walked`; by default the request
+    was tried as it is.
     """
+    walked = (request.node,) if walked is None else walked
     clients: dict[ClientId, Reason] = {}
     contexts: dict[ContextKey, Reason] = {}
     fitting = Reason.MUST_BE_NEW if request.mode in MUST_CREATE else Reason.LOST_RACE
     for client in snapshot.clients:
-        reason = _reject(request, client, snapshot)
+        asked = among(request, walked, client)
+        reason = _reject(asked, client, snapshot)
         if reason is not None:
             clients[client.client_id] = reason
             continue
         for context_id, context in client.contexts.items():
             contexts[client.client_id, context_id] = (
-                reject_context(request, client, context) or fitting
+                reject_context(asked, client, context) or fitting
             )
-        site = site_on(request, client, snapshot.clients, means)
+        site = site_on(asked, client, snapshot.clients, means)
         clients[client.client_id] = site if isinstance(site, Reason) else Reason.LOST_RACE
-    return Verdict(clients=clients, contexts=contexts, census=census(request, snapshot))
+    return Verdict(clients=clients, contexts=contexts, census=census(request, snapshot, walked))
 
 
 def _reject(request: Request, client: Client, snapshot: Snapshot) -> Reason | None:

@@ -31,6 +31,7 @@ class Reason(StrEnum):
     OTHER_QUEUE = "other_queue"
     ACTIVITY_NOT_SERVED = "activity_not_served"
     OTHER_NODE = "other_node"
+    PLACEMENT_UNKNOWN = "placement_unknown"
     OTHER_CLIENT_TYPE = "other_client_type"
     REQUIREMENTS_NOT_MET = "requirements_not_met"
     LINKED_ELSEWHERE = "linked_elsewhere"

@@ -89,6 +89,7 @@ _NOBODY = frozenset(
 
 _NEAREST: tuple[Reason, ...] = (
     Reason.LOST_RACE,
+    Reason.PLACEMENT_UNKNOWN,
     Reason.CREATION_FAILED,
     Reason.AT_CAPACITY,
     Reason.NO_WINDOW_FREE,
@@ -124,6 +125,7 @@ _NEAREST: tuple[Reason, ...] = (
 _REMEDY: Mapping[Reason | None, str] = {
     None: "No agent is connected: start one with `farm-agent` or `farm up`.",
     Reason.LOST_RACE: "Others were quicker; it is tried again.",
+    Reason.PLACEMENT_UNKNOWN: "Where the namespace's work may run can't be read now: wait for it.",
     Reason.CREATION_FAILED: "A window could not be opened; see the agent's log.",
     Reason.AT_CAPACITY: "All slots are busy: wait, or add agents.",
     Reason.NO_WINDOW_FREE: "All windows are in use: wait, or raise AGENT_MAX_WINDOWS.",
@@ -171,6 +173,7 @@ _REMEDY: Mapping[Reason | None, str] = {
 
 BECAUSE: Mapping[Reason, str] = {
     Reason.LOST_RACE: "it has room",
+    Reason.PLACEMENT_UNKNOWN: "it is not known whether the namespace's work may run on it",
     Reason.CREATION_FAILED: "nothing could be opened on it",
     Reason.AT_CAPACITY: "all its slots are busy",
     Reason.NO_WINDOW_FREE: "it has as many windows as it may",

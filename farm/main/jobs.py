@@ -18,6 +18,7 @@ from farm.jobs.service import JobService
 from farm.manager.delivery import AppNode
 from farm.manager.manager import WorkerContextManager
 from farm.stores.ports.ledger import Ledger
+from farm.stores.ports.placements import PlacementReader
 from farm.stores.ports.registries import Registry
 
 
@@ -55,6 +56,7 @@ def jobs_of(
     identities: IdentityBook,
     clock: Clock,
     rules: JobRules,
+    placements: PlacementReader | None = None,
     coordinator: str | None = None,
     on_success: Callable[[], None] = lambda: None,
     answer_s: float = ANSWER_S,
@@ -68,6 +70,7 @@ def jobs_of(
         identities: What is saved of identities.
         clock: The time.
         rules: What they are held to.
+        placements: On which nodes the work of each namespace runs; None is on any.
         coordinator: See `JobDispatcher`.
         on_success: Called when an attempt has succeeded.
         answer_s: See `Interventions`.
@@ -78,6 +81,7 @@ def jobs_of(
         connection_registry=registry,
         browser_window_registry=registry,
         app_node=app_node,
+        placements=placements,
         clock=clock,
         new_id=lambda: random_id("cmd"),
         task_timeout_ms=rules.assignment_timeout_s * 1000,

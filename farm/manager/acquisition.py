@@ -1,19 +1,21 @@
 """One acquisition: what the store has at hand; else a snapshot, a choice, and the store's word."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from farm.clock import Clock
-from farm.core import decide
+from farm.core import decide, tiers
 from farm.core.census import Declaration, declaration_of
-from farm.core.decide import Verdict
+from farm.core.decide import ContextKey, Verdict
 from farm.core.eligibility import Reason
 from farm.core.model import Assignment, Client, ClientId, Instant, Namespace, Request, Snapshot
 from farm.core.placement import MUST_CREATE, Means
 from farm.core.reservation import Denial
+from farm.core.tiers import Tier
 from farm.manager.choosing import Chooser
 from farm.manager.outcomes import Creation
+from farm.manager.placements import Placements
 from farm.manager.provisioning import Provisioner
 from farm.manager.strategies import Strategy
 from farm.protocol.plan import BrowserOptions
@@ -36,6 +38,14 @@ class Wish:
     timeout_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Passed:
+    """What was tried in one tier, and why each was not had."""
+
+    clients: Mapping[ClientId, Reason]
+    contexts: Mapping[ContextKey, Reason]
+
+
 class Acquisition:
     """Takes an idle context, or reserves the room for one that is to be created."""
 
@@ -45,6 +55,7 @@ class Acquisition:
         registry: AssignmentRegistry,
         presence: PresenceReader | None,
         provisioner: Provisioner,
+        placements: Placements,
         owner: str | Owner,
         name: str,
         clock: Clock,
@@ -53,6 +64,7 @@ class Acquisition:
         self._registry = registry
         self._presence = presence
         self._provisioner = provisioner
+        self._placements = placements
         self._owner = owner
         self._name = name
         self._clock = clock
@@ -67,46 +79,90 @@ class Acquisition:
         Where others were quicker with all that would have done, it reads afresh, a few times. What
         the store has at hand is taken without a reading, which would be of all there is.
         """
-        if self._declared(wish.request) is Declaration.UNDECLARED:
+        walked = await self._tiers(wish.request)
+        if walked is None or self._declared(wish.request) is Declaration.UNDECLARED:
             _, verdict = await self.explain(wish.request)
             return verdict
-        if (at_hand := await self._first_fit(wish)) is not None:
-            return at_hand
         reads = 1
-        outcome = await self._look(wish)
+        outcome = await self._walk(wish, walked, first=True)
         while isinstance(outcome, Verdict) and _was_lost(outcome) and reads < _FRESH_READS:
             reads += 1
-            outcome = await self._look(wish)
+            outcome = await self._walk(wish, walked, first=False)
         return outcome
 
-    async def _look(self, wish: Wish) -> Assignment | Creation | Verdict:
-        request, now = wish.request, self._clock()
-        snapshot = await self._read(request.namespace, now)
+    async def _tiers(self, request: Request) -> tuple[Tier, ...] | None:
+        if request.node is not None:
+            return tiers.tiers(request, tiers.Unplaced())
+        placement = await self._placements.of(request.namespace)
+        return None if placement is None else tiers.tiers(request, placement)
+
+    async def _walk(
+        self, wish: Wish, walked: Sequence[Tier], *, first: bool
+    ) -> Assignment | Creation | Verdict:
+        """Try tier by tier. An earlier one is given up only where nothing can be had or made."""
+        now, snapshot = self._clock(), None
+        passed: list[_Passed] = []
+        for tier in walked:
+            asked = replace(wish, request=tiers.at(wish.request, tier))
+            if first and (at_hand := await self._first_fit(asked)) is not None:
+                return at_hand
+            snapshot = snapshot or await self._read(wish.request.namespace, now)
+            found = await self._look(asked, snapshot, now)
+            if not isinstance(found, _Passed):
+                return found
+            passed.append(found)
+        snapshot = snapshot or await self._read(wish.request.namespace, now)
+        means = self._means(wish.request.namespace, snapshot)
+        verdict = self._explain(wish.request, snapshot, means, walked)
+        for one in passed:
+            verdict = replace(
+                verdict,
+                clients={**verdict.clients, **one.clients},
+                contexts={**verdict.contexts, **one.contexts},
+            )
+        return verdict
+
+    async def _look(
+        self, wish: Wish, snapshot: Snapshot, now: Instant
+    ) -> Assignment | Creation | _Passed:
+        request = wish.request
         taken = await self._chooser.take(
             request, snapshot, wish.strategy, now=now, timeout_s=wish.timeout_s
         )
         if isinstance(taken, Assignment):
             return taken
-        means = self._provisioner.means(self._not_ours(request.namespace, snapshot))
+        means = self._means(request.namespace, snapshot)
         created = await self._reserve(wish, snapshot, means, now)
         if isinstance(created, Creation):
             return created
-        verdict = self._explain(request, snapshot, means)
         lost = {client_id: r for (client_id, _), r in taken.contexts.items() if _is_loss(r)}
-        return replace(
-            verdict,
-            clients={**verdict.clients, **lost, **created},
-            contexts={**verdict.contexts, **taken.contexts},
-        )
+        return _Passed(clients={**lost, **created}, contexts=taken.contexts)
+
+    def _refuse(self, request: Request, snapshot: Snapshot) -> Verdict:
+        """Say of those who might do that it is not known whether they may."""
+        verdict = decide.explain(request, snapshot)
+        clients = {
+            key: reason if reason in _WHATEVER_THE_PLACEMENT else Reason.PLACEMENT_UNKNOWN
+            for key, reason in verdict.clients.items()
+        }
+        return Verdict(clients=clients, contexts={}, declaration=self._declared(request))
+
+    def _means(self, namespace: Namespace, snapshot: Snapshot) -> Means:
+        return self._provisioner.means(self._not_ours(namespace, snapshot))
 
     async def explain(self, request: Request) -> tuple[Snapshot, Verdict]:
         """Say why nothing would do now, with the reading that says it; takes nothing."""
+        walked = await self._tiers(request)
         snapshot = await self._read(request.namespace, self._clock())
-        means = self._provisioner.means(self._not_ours(request.namespace, snapshot))
-        return snapshot, self._explain(request, snapshot, means)
+        if walked is None:
+            return snapshot, self._refuse(request, snapshot)
+        means = self._means(request.namespace, snapshot)
+        return snapshot, self._explain(request, snapshot, means, walked)
 
-    def _explain(self, request: Request, snapshot: Snapshot, means: Means) -> Verdict:
-        verdict = decide.explain(request, snapshot, means)
+    def _explain(
+        self, request: Request, snapshot: Snapshot, means: Means, walked: Sequence[Tier]
+    ) -> Verdict:
+        verdict = decide.explain(request, snapshot, means, walked)
         return replace(verdict, declaration=self._declared(request))
 
     def _declared(self, request: Request) -> Declaration:
@@ -158,6 +214,13 @@ class Acquisition:
 
     def _owner_of(self, namespace: Namespace, client_id: ClientId) -> str:
         return self._owner if isinstance(self._owner, str) else self._owner(namespace, client_id)
+
+
+_WHATEVER_THE_PLACEMENT = (
+    Reason.OTHER_NAMESPACE,
+    Reason.OTHER_QUEUE,
+    Reason.ACTIVITY_NOT_SERVED,
+)
 
 
 def _was_lost(verdict: Verdict) -> bool:

@@ -22,6 +22,7 @@ from farm.manager.delivery import AppNode
 from farm.manager.handle import ContextHandle, release_context
 from farm.manager.misses import Miss, Misses
 from farm.manager.outcomes import Acquired, Creation, NotAcquired
+from farm.manager.placements import Placements
 from farm.manager.provisioning import Provisioner
 from farm.manager.strategies import Strategy
 from farm.manager.sweeping import Sweeper, release_expired
@@ -29,6 +30,7 @@ from farm.manager.terms import Timing, checked_wait, request_of
 from farm.manager.unserved import Unserved, UnservedTask
 from farm.manager.waiting import Polling, look_until_had
 from farm.protocol.plan import PLAIN, BrowserOptions
+from farm.stores.ports.placements import NoPlacements, PlacementReader
 from farm.stores.ports.registries import (
     AssignmentRegistry,
     BrowserWindowRegistry,
@@ -57,6 +59,7 @@ class WorkerContextManager:
         provision_timeout_s: How long a creation may take until it is there to be used.
         provisioning_owner: The name of the one manager that creates, or `any`; or what says so
             for each namespace and client.
+        placements: On which nodes the work of each namespace runs; None is on any.
         name: This manager's name.
         task_queues: The task queues there are: who names another is refused. Empty: any.
         clock: The time, in seconds since the Unix epoch.
@@ -80,6 +83,7 @@ class WorkerContextManager:
         task_timeout_check_interval_s: float = 30.0,
         provision_timeout_s: float = 30.0,
         provisioning_owner: str | Owner = ANY,
+        placements: PlacementReader | None = None,
         name: str = "manager",
         task_queues: Collection[str] = (),
         clock: Clock = system_clock,
@@ -110,6 +114,7 @@ class WorkerContextManager:
             registry=context_registry,
             presence=_other_presence(context_registry, connection_registry),
             provisioner=self._provisioner,
+            placements=Placements(placements or NoPlacements(), clock),
             owner=provisioning_owner,
             name=name,
             clock=clock,

@@ -15,7 +15,6 @@ from farm.core.census import (
     PoolVerdict,
     census,
     classify,
-    excluded_over,
 )
 from farm.core.eligibility import Reason
 from farm.core.model import Capacity, Client, Instant, LinkId, Namespace, Request, Snapshot
@@ -230,9 +229,13 @@ def test_over_several_nodes_each_that_is_kept_out_counts_once_and_only_where_it_
         client(client_id="e", node="n1", link=None, **lost),
         client(client_id="f", node="n1", task_queue="other", **lost),
     )
-    pinned, other, anywhere = request(node="n1"), request(node="n2"), request()
-    assert excluded_over([pinned], there) == 1
-    assert excluded_over([pinned, other], there) == 2
-    assert excluded_over([pinned, anywhere], there) == 3
-    assert excluded_over([pinned, pinned], there) == 1
-    assert excluded_over([], there) == 0
+
+    def kept_out(*walked: str | None) -> int:
+        found = census(request(), there, walked)
+        return found.in_probation + found.reachability_lost
+
+    assert kept_out("n1") == 1
+    assert kept_out("n1", "n2") == 2
+    assert kept_out("n1", None) == 3
+    assert kept_out("n1", "n1") == 1
+    assert kept_out() == 0

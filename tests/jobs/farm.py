@@ -38,6 +38,7 @@ from farm.protocol.failures import Failure, Reason
 from farm.protocol.plan import Egress
 from farm.stores.ledger import SqliteDatabase, SqlLedger
 from farm.stores.memory import MemoryCommandLog, MemoryRegistry
+from farm.stores.ports.placements import PlacementReader
 from farm.stores.ports.registries import Registry
 from farm.stores.records import Attempt, Job
 from tests.identities import identity_book
@@ -78,6 +79,7 @@ class Farm:
         renew_interval_s: float,
         registry: Registry | None,
         name: str | None,
+        placements: PlacementReader | None = None,
     ) -> None:
         self.now = Instant(1_000_000.0 + (10_000 * store_epoch if registry is None else 0))
         self.name = name
@@ -105,6 +107,7 @@ class Farm:
                 provision_timeout_s=5,
                 gone_after_s=WINDOW_S * 1.25,
             ),
+            placements=placements,
             coordinator=name,
             answer_s=0.5,
         )
@@ -175,6 +178,7 @@ async def farm_on(
     renew_interval_s: float = 0.02,
     registry: Registry | None = None,
     name: str | None = None,
+    placements: PlacementReader | None = None,
 ) -> AsyncIterator[Farm]:
     """Run a coordinator; leaving ends it as a kill would, with nothing said to agents.
 
@@ -182,7 +186,8 @@ async def farm_on(
     """
     database = FlakyDatabase(directory / "farm.db")
     ledger = SqlLedger(database)
-    farm = Farm(database, ledger, await ledger.open(), renew_interval_s, registry, name)
+    epoch = await ledger.open()
+    farm = Farm(database, ledger, epoch, renew_interval_s, registry, name, placements)
     try:
         async with asyncio.TaskGroup() as group:
             loop = farm.loop = group.create_task(farm.dispatcher.run())
@@ -202,6 +207,7 @@ class Agent:
     client_id: str = "a"
     slots: int = 1
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    node: str | None = None
     refuse_runs: str | None = None
     fail_opening: bool = False
     epoch: str = "browser-1"
@@ -246,6 +252,7 @@ class Agent:
                 instance=self.instance,
                 namespaces=(NS,),
                 metadata=self.metadata,
+                node=self.node,
                 capacity=Capacity(
                     max_concurrency=self.slots,
                     max_windows=self.slots + 1,
