@@ -60,16 +60,17 @@ class _Gauges(Collector):
             "presence",
             {"present": len(present), "absent": len(clients) - len(present)},
         )
-        yield _by_label(
-            "farm_agents_excluded",
-            "Present agents that are kept out, by why.",
-            "exclusion",
-            {kind: sum(c.excluded is kind for c in present) for kind in Exclusion},
-        )
         yield GaugeMetricFamily(
             "farm_agents_draining",
             "Present agents that take nothing new.",
             value=sum(client.draining for client in present),
+        )
+        excluded = Counter(client.excluded for client in present)
+        yield _by_label(
+            "farm_agents_excluded",
+            "Present agents that are not chosen for now, by why.",
+            "exclusion",
+            {kind: excluded[kind] for kind in Exclusion},
         )
         states = Counter(c.state for client in present for c in client.contexts.values())
         yield _by_label(

@@ -1,7 +1,7 @@
 -- Reads what is new after a revision: in full who changed, when the others were heard of, who is
--- gone; up to which revision that is, and how many clients there are; and when the last of
--- which kind was seen, of those that have left.
--- ARGV: revision, how many changed clients at most.
+-- gone; up to which revision that is, how many clients there are, and who is excluded now; and
+-- when the last of which kind was seen, of those that have left.
+-- ARGV: revision, how many changed clients at most, now.
 local after, most = '(' .. ARGV[2], tonumber(ARGV[3])
 local found = redis.call('ZRANGEBYSCORE', key('clients'), after, '+inf', 'WITHSCORES', 'LIMIT', 0, most)
 local changed = {}
@@ -17,4 +17,4 @@ for _, kind in ipairs(redis.call('ZRANGEBYSCORE', key('departed'), after, until_
 end
 return {'ok', tonumber(redis.call('GET', key('generation')) or 0), until_, changed, seen,
         redis.call('ZRANGEBYSCORE', key('gone'), after, until_), redis.call('ZCARD', key('clients')),
-        departed}
+        exclusions(ARGV[4]), departed}
