@@ -77,6 +77,7 @@ class JobDispatcher:
             leases=leases,
             clock=clock,
             stir=self._stir,
+            generation=registry.generation,
             coordinator=coordinator,
         )
         self._orphans = Orphans(
