@@ -7,7 +7,8 @@ import pytest
 
 from farm.core.census import PoolVerdict
 from farm.core.eligibility import Reason
-from farm.core.model import Instant, Snapshot
+from farm.core.model import ClientId, Instant, Snapshot
+from farm.core.pools import Exclusion
 from farm.errors import StoreUnavailableError
 from farm.manager import NotAcquired, WorkerContextManager
 from farm.manager.manager import Acquired
@@ -132,3 +133,26 @@ async def test_of_two_that_wait_for_one_slot_one_has_it_and_the_other_waits_on_w
         await agent.report()
     assert manager.unserved(NS) == []
     assert all(waiter.result() is not None for waiter in waiters)
+
+
+async def test_what_is_found_of_reachability_between_the_look_and_the_wait_is_not_missed(
+    floor: Floor,
+) -> None:
+    await floor.agent("a", "W1.a")
+    lost = {ClientId("a"): Exclusion.REACHABILITY_LOST}
+    await floor.registry.publish_exclusions("one", lost, now=floor.now, lease_s=60)
+    manager, read = floor.manager(), floor.registry.snapshot
+    looks = 0
+
+    async def read_and_then_it_answers(*, now: Instant) -> Snapshot:
+        nonlocal looks
+        looks += 1
+        seen = await read(now=now)
+        if looks == 1:
+            await floor.registry.publish_exclusions("one", {}, now=floor.now, lease_s=60)
+        return seen
+
+    floor.registry.snapshot = read_and_then_it_answers  # type: ignore[method-assign]
+    async with asyncio.timeout(2):
+        assert await manager.acquire(NS, "t", wait=60) is not None
+    assert looks == 1
