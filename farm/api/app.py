@@ -21,6 +21,7 @@ from farm.api import (
     openapi,
     pool,
     results,
+    routing,
     tokens,
     uploads,
 )
@@ -43,6 +44,7 @@ API: tuple[Route, ...] = (
     *events.ROUTES,
     *files.ROUTES,
     *pool.ROUTES,
+    *routing.ROUTES,
     *delivery.ROUTES,
     *tokens.ROUTES,
     *namespaces.ROUTES,

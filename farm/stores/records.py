@@ -73,6 +73,16 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Queued:
+    """The queued jobs of one match key."""
+
+    match_key: str
+    count: int
+    jobs: Sequence[Job]
+    """The oldest of them, at most as many as were asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One try of a job on one context."""
 

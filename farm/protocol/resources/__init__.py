@@ -46,11 +46,25 @@ from farm.protocol.resources.pool import (
     WorkerView,
 )
 from farm.protocol.resources.proof import PointOutcome, PointView, ReadyView, VerifyEnd, VerifyLine
+from farm.protocol.resources.routing import (
+    AddressView,
+    AgentReasonView,
+    CensusView,
+    PoolList,
+    PoolView,
+    UnservedList,
+    UnservedView,
+    VerdictView,
+    WaitingJobView,
+    WhyView,
+)
 from farm.protocol.resources.words import AttemptState, JobState, Resource, Scope
 
 __all__ = [
     "SUBMISSION",
+    "AddressView",
     "AgentList",
+    "AgentReasonView",
     "AgentView",
     "ArtifactList",
     "ArtifactStored",
@@ -60,6 +74,7 @@ __all__ = [
     "AttemptView",
     "BoundsView",
     "CapacityView",
+    "CensusView",
     "ControlView",
     "EffectView",
     "EventView",
@@ -84,6 +99,8 @@ __all__ = [
     "PlacementKind",
     "PointOutcome",
     "PointView",
+    "PoolList",
+    "PoolView",
     "ProgressView",
     "ReadyView",
     "ResolveBody",
@@ -93,9 +110,14 @@ __all__ = [
     "Submission",
     "TokenCreate",
     "TokenCreated",
+    "UnservedList",
+    "UnservedView",
+    "VerdictView",
     "VerifyEnd",
     "VerifyLine",
+    "WaitingJobView",
     "WaitingView",
+    "WhyView",
     "WindowList",
     "WindowView",
     "WorkerList",
