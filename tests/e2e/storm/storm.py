@@ -55,10 +55,10 @@ class Storm:
             farms = Coordinators(root=root)
             await farms.begin(self.coordinators, stack)
             site, log = await _site(root, stack)
-            targets = {**farms.targets, **await self._agents(site, farms, stack)}
+            targets = await self._agents(site, farms, stack) | farms.targets
             strikes = schedule(
                 self.seed,
-                sorted(targets),
+                {name: target.blows for name, target in targets.items()},
                 lasts_s=self.lasts_s,
                 every_s=self.every_s,
                 longest_s=self.longest_s,
@@ -84,6 +84,8 @@ class Storm:
         found = {}
         for number in range(AGENTS):
             cables = [await stack.enter_async_context(Cable(p).laid()) for p in farms.ports]
+            for coordinator, cable in enumerate(cables, start=1):
+                farms.targets[f"coordinator-{coordinator}"].cables.append(cable)
             # They begin with another coordinator each, where there are several.
             urls = [f"http://127.0.0.1:{cable.port}" for cable in cables]
             first = number % len(urls)

@@ -2,7 +2,7 @@
 
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,31 +38,37 @@ class Server(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Target:
-    """A server that can be struck, and the cables that lead to it."""
+    """A server that can be struck, and the cables that lead to it; or cables alone."""
 
-    server: Server
-    cables: Sequence[Cable] = ()
+    server: Server | None = None
+    cables: list[Cable] = field(default_factory=list)
+
+    @property
+    def blows(self) -> list[Blow]:
+        """What can be done to it."""
+        server = [] if self.server is None else [Blow.KILL, Blow.PAUSE]
+        return [*server, *([Blow.CUT, Blow.STALL] if self.cables else [])]
 
     def strike(self, blow: Blow) -> None:
         match blow:
-            case Blow.KILL:
+            case Blow.KILL if self.server is not None:
                 self.server.kill()
-            case Blow.PAUSE:
+            case Blow.PAUSE if self.server is not None:
                 self.server.signal(signal.SIGSTOP)
             case Blow.CUT:
                 for cable in self.cables:
                     cable.cut()
-            case Blow.STALL:
+            case _:
                 for cable in self.cables:
                     cable.stall()
 
     def restore(self, blow: Blow) -> None:
         match blow:
-            case Blow.KILL:
+            case Blow.KILL if self.server is not None:
                 self.server.start()
-            case Blow.PAUSE:
+            case Blow.PAUSE if self.server is not None:
                 self.server.signal(signal.SIGCONT)
-            case Blow.CUT | Blow.STALL:
+            case _:
                 for cable in self.cables:
                     cable.mend()
 
@@ -146,7 +152,7 @@ class Coordinators:
         self.targets["postgres"] = Target(server=postgres, cables=to_ledger)
         for number, cables in enumerate(zip(to_redis, to_ledger, strict=True), start=1):
             # Alone of the coordinators it is away from what all share.
-            self.targets[f"network-{number}"] = Target(server=_Nothing(), cables=cables)
+            self.targets[f"network-{number}"] = Target(cables=list(cables))
         common = {
             "FARM_LEDGER__LEASE_S": str(_LEASE_S),
             "FARM_ARTIFACTS__DIR": str(self.root / "files"),
@@ -162,20 +168,7 @@ class Coordinators:
         ]
 
 
-class _Nothing:
-    """What only cables lead to: blows that are for processes do not touch it."""
-
-    def start(self) -> None:
-        """Nothing is to be started."""
-
-    def kill(self) -> None:
-        """Nothing runs."""
-
-    def signal(self, number: signal.Signals) -> None:
-        """Nothing runs."""
-
-
-def agent(house: House, sim: Sim, cables: Sequence[Cable]) -> Target:
+def agent(house: House, sim: Sim, cables: list[Cable]) -> Target:
     """Start a simulated agent that goes by these cables."""
     command = ("tests.simulated.agent", SIM.dump_json(sim).decode())
 
