@@ -28,6 +28,8 @@ from tests.simulated.site import read
 AGENTS = 6
 SLOTS = 4
 PACE = Pace(step_s=(0.0, 0.4), fails=0.02, breaks=0.02)
+_GIVEN_BACK_S = 150.0
+"""So long after it is at rest, what was reserved by who is no more has come back by its lease."""
 _STILL_S = 120.0
 """So long after the storm everything must be at rest."""
 
@@ -208,7 +210,7 @@ async def _all(client: FarmClient) -> list[str]:
 async def _idle(client: FarmClient) -> tuple[AgentView, ...]:
     """The agents once what they held has been given back, or after long."""
     with suppress(TimeoutError):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(_GIVEN_BACK_S):
             while any(agent.used_slots for agent in await client.agents()):
                 await asyncio.sleep(0.3)
     return await client.agents()

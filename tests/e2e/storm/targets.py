@@ -15,7 +15,11 @@ from tests.e2e.storm.schedule import Blow
 from tests.simulated.agent import SIM, Sim
 from tests.stores import postgres_server, redis_server
 
-_SETTINGS = {"FARM_JOBS__MAX_FREE_LOSSES": "50", "FARM_JOBS__ASSIGNMENT_TIMEOUT_S": "20"}
+_SETTINGS = {
+    "FARM_JOBS__MAX_FREE_LOSSES": "50",
+    "FARM_JOBS__ASSIGNMENT_TIMEOUT_S": "20",
+    "FARM_JOBS__PROVISION_TIMEOUT_S": "5",
+}
 _LEASE_S = 2
 _POSTGRES_SOCKET = ".s.PGSQL.5432"
 
