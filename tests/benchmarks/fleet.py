@@ -10,13 +10,14 @@ import json
 import statistics
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from farm.sdk import FarmClient
+from tests.benchmarks.pool_floor import NS, Pool, memory, over_redis, redis_running
 from tests.benchmarks.processes import cpu_s, pss_mb
 from tests.e2e.faults.house import AGENT_TOKEN, House
 from tests.e2e.faults.watching import happened
@@ -155,11 +156,43 @@ async def dead(window_s: float) -> Row:
     return row
 
 
+async def choosing(sizes: Sequence[int], rounds: int) -> dict[str, list[Row]]:
+    """Take a tab of one of so many agents and give it back; and ask for what nobody has."""
+    found: dict[str, list[Row]] = {"memory": [], "redis": []}
+    with redis_running() as url:
+        for size in sizes:
+            found["memory"].append(await _choosing(memory(), size, rounds))
+            async with over_redis(url) as pool:
+                found["redis"].append(await _choosing(pool, size, rounds))
+    return found
+
+
+async def _choosing(pool: Pool, agents: int, rounds: int) -> Row:
+    for n in range(agents):
+        await pool.agent(f"agent-{n:05}", tabs=1, slots=1)
+    acquired, released, missed = [], [], []
+    for n in range(rounds):
+        held, took, gave = await pool.lend(f"t{n}")
+        acquired.append(took)
+        released.append(gave)
+        await pool.report(held.client_id, tabs=1)  # clean again; not measured
+    for n in range(3):
+        begun = perf_counter()
+        assert await pool.manager.acquire(NS, f"m{n}", requirements={"region": "none"}) is None
+        missed.append(perf_counter() - begun)
+    return {
+        "agents": agents,
+        **spread("acquire", acquired),
+        **spread("release", released),
+        **spread("miss", missed),
+    }
+
+
 def spread(name: str, seconds: list[float]) -> Row:
     ordered = sorted(seconds)
     return {
-        f"{name}_p50_ms": round(statistics.median(ordered) * 1000, 1),
-        f"{name}_p99_ms": round(ordered[int(len(ordered) * 0.99)] * 1000, 1),
+        f"{name}_p50_ms": round(statistics.median(ordered) * 1000, 2),
+        f"{name}_p99_ms": round(ordered[int(len(ordered) * 0.99)] * 1000, 2),
     }
 
 
@@ -177,7 +210,8 @@ async def run(agents: int, tabs: int, jobs: int, seconds: float) -> Row:
             row |= await resting(house, pid, everybody, seconds)
             row |= await working(house, pid, everybody, jobs)
     row |= await parked(200)
-    return row | await dead(3.0)
+    row |= await dead(3.0)
+    return row | {"choosing": await choosing((1_000, 10_000), 1_000)}
 
 
 def verdicts(row: Row) -> list[str]:
@@ -206,7 +240,11 @@ def main() -> None:
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(json.dumps(row | {"verdicts": verdicts(row)}, indent=2) + "\n")
     for name, value in row.items():
-        print(f"{name:>28} {value}")
+        if name != "choosing":
+            print(f"{name:>28} {value}")
+    for store, found in row["choosing"].items():
+        for figures in found:
+            print(f"{store:>28} {figures}")
     print(*verdicts(row), sep="\n")
 
 

@@ -67,7 +67,8 @@ class MemoryClients(MemoryWakes):
         self._window_s = presence_window_s
         self._reservation_timeout_s = reservation_timeout_s
         self._clients: dict[ClientId, Client] = {}
-        """In order of client_id, so that a snapshot need not sort them."""
+        self._in_order = True
+        """They are in order of client_id, and a snapshot need not sort them."""
         self._reports: dict[ClientId, int] = {}
         self._tokens: dict[ClientId, Token] = {}
         self._ready = Ready()
@@ -168,7 +169,6 @@ class MemoryClients(MemoryWakes):
         """Keep what a client has registered or reported, and wake who waits."""
         known = client.client_id in self._clients
         self._clients[client.client_id] = client
-        if not known:
-            self._clients = dict(sorted(self._clients.items()))
+        self._in_order = self._in_order and known
         self._ready.learn(client)
         self.changed()

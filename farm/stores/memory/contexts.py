@@ -31,6 +31,8 @@ class MemoryContexts(MemoryClients):
 
     async def snapshot(self, *, now: Instant) -> Snapshot:
         """See `ContextRegistry.snapshot`."""
+        if not self._in_order:
+            self._clients, self._in_order = dict(sorted(self._clients.items())), True
         return Snapshot(
             taken_at=now,
             clients=marked(tuple(self._clients.values()), self._exclusions(now)),
