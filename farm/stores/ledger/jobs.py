@@ -13,6 +13,7 @@ from farm.core.model import Instant, Namespace
 from farm.errors import ConflictError, NotFoundError
 from farm.stores.identity_records import NewBorrowing
 from farm.stores.ledger import history, schema
+from farm.stores.ledger.claiming import free_for
 from farm.stores.ledger.rows import AnyRow, to_job, to_json
 from farm.stores.records import Controlled, Due, Job, NewJob
 
@@ -183,7 +184,9 @@ class Without:
     jobs: frozenset[str]
 
 
-def due(connection: Connection, now: Instant, without: Without, limit: int) -> Due:
+def due(
+    connection: Connection, now: Instant, without: Without, limit: int, life: int | None
+) -> Due:
     """Read the oldest jobs that may start, and when the next of the others may."""
     query = select(_jobs).where(
         _jobs.c.state == JobState.QUEUED.value,
@@ -194,6 +197,8 @@ def due(connection: Connection, now: Instant, without: Without, limit: int) -> D
         query = query.where(_jobs.c.match_key.not_in(without.keys))
     if without.jobs:
         query = query.where(_jobs.c.job_id.not_in(without.jobs))
+    if life is not None:
+        query = query.where(free_for(life))
     rows = connection.execute(query.order_by(_jobs.c.number).limit(limit))
     found = [to_job(row) for row in rows]
     next_start = connection.execute(_NEXT_START, {"now": now}).scalar_one()

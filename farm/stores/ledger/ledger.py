@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from sqlalchemy import Connection, literal, select, update
+from sqlalchemy import Connection, literal, select
 
 from farm.core.control import Control
 from farm.core.job_states import JobState
@@ -16,8 +16,8 @@ from farm.stores.ledger import (
     history,
     items,
     jobs,
+    membership,
     recordings,
-    schema,
     tokens,
 )
 from farm.stores.records import (
@@ -41,16 +41,15 @@ T = TypeVar("T")
 
 _ITEMS_AT_ONCE = 500
 _NOTHING = select(literal(1))
-_COUNT_START = (
-    update(schema.meta)
-    .where(schema.meta.c.name == "store_epoch")
-    .values(value=schema.meta.c.value + 1)
-    .returning(schema.meta.c.value)
-)
 
 
 class Database(Protocol):
     """Runs work in transactions. Failures of the database are StoreUnavailableError."""
+
+    @property
+    def life(self) -> int | None:
+        """The number of this coordinator's life; None where it has the database to itself."""
+        ...
 
     async def open(self) -> None:
         """Connect, and bring the schema up to date."""
@@ -86,8 +85,10 @@ class SqlLedger:
     async def open(self) -> int:
         """Open the database, count this start and return its number."""
         await self._db.open()
+        if self._db.life is not None:
+            return self._db.life
         try:
-            return await self._db.write(_count_start)
+            return await self._db.write(membership.count_start)
         except BaseException:
             await self._db.close()
             raise
@@ -130,7 +131,7 @@ class SqlLedger:
     ) -> Due:
         """Return the oldest jobs that may start, and when the next one may."""
         without = jobs.Without(keys=without_keys, jobs=without_jobs)
-        return await self._db.read(lambda db: jobs.due(db, now, without, limit))
+        return await self._db.read(lambda db: jobs.due(db, now, without, limit, self._db.life))
 
     async def counts(self) -> Mapping[JobState, int]:
         """Count the jobs by state, with 0 for a state that none is in."""
@@ -164,7 +165,7 @@ class SqlLedger:
             token=token,
             recordings=recordings,
         )
-        return await self._db.write(lambda db: attempts.start(db, wanted, now))
+        return await self._db.write(lambda db: attempts.start(db, wanted, now, self._db.life))
 
     async def attempt(self, attempt_id: str) -> Attempt:
         """Return one attempt."""
@@ -186,7 +187,9 @@ class SqlLedger:
         self, attempt_id: str, token: Token, evidence: Sequence[Evidence], *, now: Instant
     ) -> int | None:
         """Store evidence once and without gaps; what follows a gap is left to be sent again."""
-        return await self._db.write(lambda db: _record(db, attempt_id, token, evidence))
+        return await self._db.write(
+            lambda db: _record(db, attempt_id, token, evidence, self._db.life)
+        )
 
     async def add_event(
         self,
@@ -211,7 +214,7 @@ class SqlLedger:
 
         A job that was to be cancelled and would be tried again, or timed out, is cancelled.
         """
-        return await self._db.write(lambda db: attempts.finish(db, finish, now))
+        return await self._db.write(lambda db: attempts.finish(db, finish, now, self._db.life))
 
     async def request_cancel(
         self, namespace: Namespace, job_id: str, *, now: Instant, by: str = ""
@@ -287,15 +290,14 @@ class SqlLedger:
         await self._db.write(lambda db: tokens.revoke(db, token_id, now))
 
 
-def _count_start(connection: Connection) -> int:
-    number: int = connection.execute(_COUNT_START).scalar_one()
-    return number
-
-
 def _record(
-    connection: Connection, attempt_id: str, token: Token, entries: Sequence[Evidence]
+    connection: Connection,
+    attempt_id: str,
+    token: Token,
+    entries: Sequence[Evidence],
+    life: int | None,
 ) -> int | None:
-    return evidence.record(connection, attempt_id, token, entries)
+    return evidence.record(connection, attempt_id, token, entries, life)
 
 
 def _record_of(connection: Connection, namespace: Namespace, job_id: str, events: int) -> JobRecord:
