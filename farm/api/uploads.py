@@ -89,7 +89,7 @@ async def attempt_of(request: web.Request, deps: Deps) -> Attempt:
         attempt = await deps.ledger.attempt(request.match_info["attempt_id"])
     except NotFoundError:
         raise refused from None
-    if not deps.owns(principal_of(request).token_id, attempt.client_id):
+    if not await deps.owns(principal_of(request).token_id, attempt.client_id):
         raise refused
     return attempt
 

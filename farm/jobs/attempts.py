@@ -11,6 +11,7 @@ from farm.core.job_states import AttemptState
 from farm.errors import (
     ClientAbsentError,
     NotFoundError,
+    NotOwnerError,
     StaleAssignmentError,
     StoreUnavailableError,
 )
@@ -19,7 +20,7 @@ from farm.jobs.declaring import effect_of
 from farm.jobs.endings import End, lost
 from farm.jobs.feed import JobFeed
 from farm.jobs.files import JobSpec, Place, to_plan
-from farm.jobs.live import LiveAttempt, LiveAttempts
+from farm.jobs.live import AttemptMovedError, LiveAttempt, LiveAttempts
 from farm.jobs.rules import AttemptRules
 from farm.jobs.watching import Watch, renew
 from farm.manager.delivery import AppNode
@@ -63,8 +64,9 @@ class AttemptRunner:
     async def run(self, job: Job, spec: JobSpec, handle: ContextHandle, place: Place) -> Job | None:
         """Run a new attempt to its end; return the job as it is then, None if it was not queued.
 
-        The handle is released on every path but one: if this is cancelled while the agent runs the
-        attempt, that goes on under its assignment, to be taken up again by the next life.
+        The handle is released on every path but two: if this is cancelled while the agent runs the
+        attempt, or another coordinator takes that over, it goes on under its assignment, with the
+        next life or there.
         """
         live = None
         try:
@@ -74,6 +76,8 @@ class AttemptRunner:
             live = self._take_in_hand(attempt, spec, place)
             end = await self._run_on(handle, job, attempt, spec, live)
             return await self._finish(job, attempt, live, spec, end)
+        except AttemptMovedError:
+            return None
         finally:
             await self._let_go(live, handle)
 
@@ -103,6 +107,8 @@ class AttemptRunner:
             await renew(handle)
             end = await self._watch.end(sent, live, handle, spec)
             return await self._finish(job, attempt, live, spec, end)
+        except AttemptMovedError:
+            return None
         finally:
             self._app_node.forget(sent)
             await self._let_go(live, handle)
@@ -110,10 +116,13 @@ class AttemptRunner:
     async def lose(self, job: Job, attempt: Attempt, why: str) -> Job | None:
         """End an attempt of an earlier life that nobody holds any more."""
         spec = JobSpec.model_validate(job.spec)
-        return await self._finish(job, attempt, None, spec, lost(why))
+        try:
+            return await self._finish(job, attempt, None, spec, lost(why))
+        except AttemptMovedError:
+            return None
 
     async def _let_go(self, live: LiveAttempt | None, handle: ContextHandle | None) -> None:
-        runs_on = live is not None and live.sent and not live.over
+        runs_on = live is not None and live.sent and (not live.over or live.moved.done())
         if live is not None:
             self._live.discard(live)
         if handle is not None and not runs_on:
@@ -226,6 +235,10 @@ class AttemptRunner:
             try:
                 finish = await self._deciding.finish(job, attempt, live, spec, end, now)
                 return finish, await self._ledger.finish(finish, now=now)
+            except NotOwnerError:
+                if live is not None:
+                    live.move()
+                raise AttemptMovedError from None
             except StoreUnavailableError as error:
                 # Its end is known here and nowhere else, so there is nothing to do but to go on.
                 await self._pause(job, error)

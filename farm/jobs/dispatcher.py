@@ -10,11 +10,11 @@ from farm.clock import Clock
 from farm.core.job_states import AttemptState
 from farm.core.model import Assignment, ClientId, Instant
 from farm.errors import NotFoundError, StoreUnavailableError
+from farm.jobs.adopting import orphans_of
 from farm.jobs.attempts import AttemptRunner
 from farm.jobs.feed import JobFeed
 from farm.jobs.leasing import Leases
 from farm.jobs.live import LiveAttempts
-from farm.jobs.orphans import Orphans
 from farm.jobs.placing import Placing
 from farm.jobs.ports import Progress, Waiting
 from farm.manager.delivery import Send
@@ -22,6 +22,7 @@ from farm.manager.manager import WorkerContextManager
 from farm.protocol import messages as wire
 from farm.stores.ports.ledger import Ledger
 from farm.stores.ports.registries import Registry
+from farm.stores.ports.sharing import SharedLedger
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -43,8 +44,9 @@ class GoneRule:
 class JobDispatcher:
     """Implements `farm.jobs.ports.Dispatcher`; `run` is its life, and may follow another.
 
-    Where coordinators share their agents each runs the jobs it has accepted, on those that are
-    linked to it: `coordinator` is its name then, by which links are known, in all its lives.
+    Where coordinators share their agents each runs jobs on those that are linked to it:
+    `coordinator` is its name then, by which links are known, in all its lives. The jobs are those
+    it has accepted; or of all, where it shares the ledger, too.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class JobDispatcher:
         clock: Clock,
         gone: GoneRule,
         coordinator: str | None = None,
+        shared: SharedLedger | None = None,
     ) -> None:
         self._ledger = ledger
         self._registry = registry
@@ -75,8 +78,10 @@ class JobDispatcher:
             clock=clock,
             stir=self._stir,
             coordinator=coordinator,
+            shared=shared,
         )
-        self._orphans = Orphans(
+        self._orphans = orphans_of(
+            shared,
             ledger=ledger,
             registry=registry,
             manager=manager,
@@ -90,7 +95,6 @@ class JobDispatcher:
         """Jobs may be queued that were not when the ledger was last read."""
         self._read_at = Instant(0.0)
         self._ready = asyncio.Event()
-        self._started_at = Instant(0.0)
 
     # farm.jobs.ports.Dispatcher
 
@@ -114,6 +118,14 @@ class JobDispatcher:
 
     # What the edges tell it
 
+    async def agent_comes(self, client_id: ClientId, running: Sequence[wire.Running]) -> None:
+        """An agent is about to be let in that runs these; to be called before it is welcomed.
+
+        Raises:
+            StoreUnavailableError: If it must not be let in now.
+        """
+        await self._orphans.expect(client_id, running)
+
     async def agent_is_back(
         self,
         client_id: ClientId,
@@ -136,6 +148,8 @@ class JobDispatcher:
             live_one = self._live.get(entry.attempt_id)
             if live_one is None or live_one.client_id != client_id:
                 await self._orphans.take_up(client_id, epoch_name, entry, send)
+            else:
+                await self._orphans.confirm(live_one, entry, send)
         # An orphan that is not listed is left to `sweep_gone`: this may be another process under
         # the same name, while the one that runs it is on its way.
 
@@ -187,8 +201,8 @@ class JobDispatcher:
         for client in (await self._registry.snapshot(now=now)).clients:
             if now - client.seen_at > self._gone.after_s:
                 await self._sweep(client.client_id)
-        if self._ready.is_set() and now - self._started_at > self._gone.after_s:
-            await self._orphans.lose_all("its agent did not come back")
+        if self._ready.is_set():
+            await self._orphans.lose_overdue()
 
     async def _sweep(self, client_id: ClientId) -> None:
         # Looked at again: to give up another one before may have taken long.
@@ -209,7 +223,7 @@ class JobDispatcher:
 
         May be run anew when it has ended, as after a restart.
         """
-        self._started_at, self._may_be_due = self._clock(), True
+        self._may_be_due = True
         self._placing.begin()
         running = await self._ledger.running_attempts()
         try:

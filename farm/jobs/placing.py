@@ -21,6 +21,7 @@ from farm.jobs.ports import Waiting
 from farm.manager.manager import Acquired, Creation, NotAcquired, WorkerContextManager
 from farm.protocol.plan import BrowserOptions
 from farm.stores.ports.ledger import Ledger
+from farm.stores.ports.sharing import SharedLedger
 from farm.stores.records import Job
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -50,6 +51,7 @@ class Placing:
         clock: The time.
         stir: Called when a job that was placed has ended, or has not begun.
         coordinator: See `JobDispatcher`.
+        shared: Where others place jobs of the same queue.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Placing:
         clock: Clock,
         stir: Stir,
         coordinator: str | None,
+        shared: SharedLedger | None = None,
     ) -> None:
         self._ledger = ledger
         self._manager = manager
@@ -70,9 +73,12 @@ class Placing:
         self._clock = clock
         self._stir = stir
         self._coordinator = coordinator
+        self._shared = shared
         self._closed = False
         self._next_start: Instant | None = None
         self._placed: set[str] = set()
+        self._elsewhere: set[str] = set()
+        """What others turned out to place, in this turn."""
         self._waiting: dict[str, Waiting] = {}
         """By match key: jobs that ask for the same wait for the same."""
         self._missed: dict[str, JobSpec] = {}
@@ -113,12 +119,13 @@ class Placing:
         keys: set[str] = set()
         missed: dict[str, JobSpec] = {}
         self._leases.begin_turn()
+        self._elsewhere = set()
         more = True
         while more and not self._closed:
             due = await self._ledger.due(
                 now=self._clock(),
                 without_keys=frozenset(keys),
-                without_jobs=frozenset(self._placed),
+                without_jobs=frozenset(self._placed | self._elsewhere),
                 limit=_AT_ONCE,
             )
             for job in due.jobs:
@@ -143,10 +150,29 @@ class Placing:
             self._leases.give_back(job.job_id)
             self._explain(job, begun.verdict)
             return False
+        if not await self._claim(job, begun):
+            self._elsewhere.add(job.job_id)
+            return True
         self._placed.add(job.job_id)
         self._unstarted[job.job_id] = begun
         group.create_task(self._carry(job, spec, begun, place), name=f"job {job.job_id}")
         return True
+
+    async def _claim(self, job: Job, begun: Acquired | Creation) -> bool:
+        """Keep others from placing a job for which there is a place; else give that back.
+
+        Only now, as who has no place for it must not keep it from who has.
+        """
+        if self._shared is None:
+            return True
+        claimed = False
+        try:
+            claimed = await self._shared.claim(job.job_id)
+        finally:
+            if not claimed:
+                self._leases.give_back(job.job_id)
+                await self._give_back(begun)
+        return claimed
 
     async def _begin_somewhere(
         self, job: Job, spec: JobSpec, options: BrowserOptions
@@ -191,9 +217,20 @@ class Placing:
         except StoreUnavailableError as error:
             log.warning("dispatch.skipped", job_id=job.job_id, reason=error.detail)
         finally:
+            if ended is None:
+                await self._give_up_claim(job)
             self._leases.give_back(job.job_id)
             self._placed.discard(job.job_id)
             self._stir(due=ended is None or ended.state is JobState.QUEUED)
+
+    async def _give_up_claim(self, job: Job) -> None:
+        if self._shared is None:
+            return
+        try:
+            await self._shared.give_up_claim(job.job_id)
+        except StoreUnavailableError as error:
+            # It stays this one's, which places it again; or ends with this one's life.
+            log.warning("claim.not_given_up", job_id=job.job_id, reason=error.detail)
 
     def _rest(self, clients: Iterable[ClientId]) -> None:
         until = Instant(self._clock() + _REST_S)

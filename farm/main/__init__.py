@@ -20,6 +20,7 @@ from farm.api.readiness import Readiness
 from farm.api.verify import verify_route
 from farm.config import Settings
 from farm.jobs.identities import IdentityBook
+from farm.jobs.owning import Owning
 from farm.jobs.rules import AttemptRules
 from farm.jobs.sharing import Sharing
 from farm.main.jobs import JobRules, jobs_of
@@ -27,7 +28,8 @@ from farm.main.keys import admin_token_of, keyring_of, live_key, preset_agent_to
 from farm.main.live import live_of
 from farm.main.running import Coordinator, lives
 from farm.main.serving import announced, listening, only_one
-from farm.main.stores import Stores, ledger_of, stores_of
+from farm.main.sharing import same_files
+from farm.main.stores import Stores, ledger_of, shared_of, stores_of
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
 from farm.manager.loops import every
@@ -92,6 +94,9 @@ async def _running(
         clock,
         store=ledger.check,
     )
+    shared = shared_of(settings, ledger)
+    if shared is not None:
+        await same_files(settings.artifacts_dir, shared)
     gone_after_s = settings.link.window_s * settings.link.gone_after_windows
     jobs = jobs_of(
         ledger=ledger,
@@ -113,6 +118,7 @@ async def _running(
             gone_after_s=gone_after_s,
         ),
         coordinator=name,
+        shared=shared,
         on_success=readiness.worked,
     )
     sharing = None
@@ -135,6 +141,7 @@ async def _running(
         disconnects=disconnects,
         interventions=jobs.interventions,
         sharing=sharing,
+        shared=shared,
         channel_refused=channels.refused,
         clock=clock,
         rules=LinkRules(
@@ -163,7 +170,7 @@ async def _running(
         acts=JobActs(jobs.service, places),
         feed=jobs.feed,
         clock=clock,
-        key=live_key(settings.data_dir),
+        key=live_key(settings),
         coordinator=name,
         metrics=metrics,
     )
@@ -171,7 +178,7 @@ async def _running(
         deps=Deps(
             ledger=ledger,
             artifacts=DirectoryArtifacts(
-                settings.data_dir / "artifacts",
+                settings.artifacts_dir,
                 max_bytes=settings.artifacts.max_bytes,
                 min_free_bytes=settings.artifacts.min_free_bytes,
                 min_free_inodes=settings.artifacts.min_free_inodes,
@@ -183,7 +190,7 @@ async def _running(
             dispatcher=jobs.dispatcher,
             feed=jobs.feed,
             tokens=tokens,
-            owns=links.owns,
+            owns=links.may_act,
             misses=jobs.manager.misses,
             readiness=readiness,
             clock=clock,
@@ -207,9 +214,19 @@ async def _running(
             "sweep expired": jobs.manager.release_expired,
             "sweep disconnects": disconnects.sweep,
         }
-        if sharing is not None:
+        if shared is not None:
+            owning = Owning(
+                shared=shared,
+                registry=registry,
+                app_node=app_node,
+                live=jobs.live,
+                clock=clock,
+                gone_after_s=gone_after_s,
+            )
+            steps["sweep moved"] = owning.look
+        elif sharing is not None:
             steps["sweep moved"] = sharing.lose_what_moved
-        dispatching = lives(stores, jobs.dispatcher, sharing, links, readiness)
+        dispatching = lives(stores, jobs.dispatcher, sharing, links, readiness, shared)
         loops = [group.create_task(dispatching, name="dispatch")]
         if stores.relay is not None:
             loops.append(group.create_task(app_node.run(), name="relay"))

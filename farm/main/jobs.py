@@ -19,6 +19,7 @@ from farm.manager.delivery import AppNode
 from farm.manager.manager import WorkerContextManager
 from farm.stores.ports.ledger import Ledger
 from farm.stores.ports.registries import Registry
+from farm.stores.ports.sharing import SharedLedger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,7 @@ def jobs_of(
     clock: Clock,
     rules: JobRules,
     coordinator: str | None = None,
+    shared: SharedLedger | None = None,
     on_success: Callable[[], None] = lambda: None,
     answer_s: float = ANSWER_S,
 ) -> Jobs:
@@ -67,6 +69,7 @@ def jobs_of(
         clock: The time.
         rules: What they are held to.
         coordinator: See `JobDispatcher`.
+        shared: The same ledger as one that others share.
         on_success: Called when an attempt has succeeded.
         answer_s: See `Interventions`.
     """
@@ -101,6 +104,7 @@ def jobs_of(
         clock=clock,
         gone=GoneRule(after_s=rules.gone_after_s),
         coordinator=coordinator,
+        shared=shared,
     )
     interventions = Interventions(live, app_node, random_id, answer_s=answer_s)
     return Jobs(

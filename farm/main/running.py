@@ -17,6 +17,7 @@ from farm.main.keys import DEFAULT_NAMESPACE
 from farm.main.stores import Stores
 from farm.manager.delivery import AppNode
 from farm.protocol.messages import Drain
+from farm.stores.ports.sharing import SharedLedger
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -85,29 +86,48 @@ async def lives(
     sharing: Sharing | None,
     links: AgentLinks,
     readiness: Readiness,
+    shared: SharedLedger | None = None,
 ) -> None:
     """Dispatch; when the registry has lost its memory begin anew, as after a restart.
 
-    The agents dial again, and say what they have and what they still run.
+    So, too, when this coordinator's lease of a ledger that others share has lapsed. The agents dial
+    again, and say what they have and what they still run.
     """
     while True:
         if sharing is not None:
             sharing.begin()
         async with asyncio.TaskGroup() as group:
             life = group.create_task(dispatcher.run(), name="dispatch")
-            await stores.memory.lost(readiness.failed)
+            why = await _over(stores, readiness, shared)
             life.cancel()
-        log.error("farm.begins_again", reason="the registry has lost its memory")
+        log.error("farm.begins_again", reason=why)
+        readiness.failed(why)
         await links.close_all()
-        await _begin_again(stores)
+        await _begin_again(stores, shared)
 
 
-async def _begin_again(stores: Stores) -> None:
+async def _over(stores: Stores, readiness: Readiness, shared: SharedLedger | None) -> str:
+    """Return why a life is over, when it is."""
+    async with asyncio.TaskGroup() as group:
+        lost = group.create_task(stores.memory.lost(readiness.failed), name="registry lost")
+        ends = {lost: "the registry has lost its memory"}
+        if shared is not None:
+            lapsed = group.create_task(shared.lapsed(), name="renew lease")
+            ends[lapsed] = "the lease of the ledger has lapsed"
+        over, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        for task in ends:
+            task.cancel()
+    return next(why for task, why in ends.items() if task in over)
+
+
+async def _begin_again(stores: Stores, shared: SharedLedger | None) -> None:
     while True:
         try:
             await stores.memory.begin_again()
+            if shared is not None:
+                await shared.begin_again()
         except StoreUnavailableError as error:
-            log.warning("redis.unavailable", reason=error.detail)
+            log.warning("store.unavailable", reason=error.detail)
             await asyncio.sleep(_STORE_PAUSE_S)
         else:
             return

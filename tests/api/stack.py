@@ -243,6 +243,10 @@ async def running(
         _, admin = await tokens.add(scope="admin", namespace=DEFAULT, name="admin")
         record, agent = await tokens.add(scope="agent", namespace=DEFAULT, name="agent")
         owners[AGENT] = record.token_id
+
+        async def owns(token_id: str, client_id: ClientId) -> bool:
+            return owners.get(client_id) == token_id
+
         interventions = Interventions(LiveAttempts(), node, random_id)
         identities = identity_book(database, system_clock)
         jobs = JobService(ledger, identities, dispatcher, feed, system_clock, interventions)
@@ -273,7 +277,7 @@ async def running(
                 dispatcher=dispatcher,
                 feed=feed,
                 tokens=tokens,
-                owns=lambda token_id, client_id: owners.get(client_id) == token_id,
+                owns=owns,
                 misses=misses.of,
                 readiness=Readiness(probe, system_clock),
                 clock=system_clock,

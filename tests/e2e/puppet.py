@@ -30,6 +30,7 @@ class Puppet:
     ends: dict[str, wire.Result] = field(default_factory=dict)
     begun: list[wire.Command] = field(default_factory=list)
     refusals: list[wire.Refused] = field(default_factory=list)
+    cancelled: list[wire.Cancel] = field(default_factory=list)
     welcomes: int = 0
     tabs: dict[str, wire.Token | None] = field(default_factory=dict)
     _names: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
@@ -68,6 +69,11 @@ class Puppet:
         """Succeed with everything that runs."""
         for run in [run for run in self.runs.values() if run.command_id not in self.ends]:
             await self._end(run, "succeeded")
+
+    async def stop(self) -> None:
+        """Stop what is to be cancelled."""
+        for order in self.cancelled:
+            await self._end(self.runs[order.command_id], "cancelled")
 
     async def give_up(self) -> None:
         """Stop everything, as an agent does that has lost its farm for too long."""
@@ -130,6 +136,8 @@ class Puppet:
                 self.ends.pop(command_id, None)
             case wire.Command():
                 await self._obey(message)
+            case wire.Cancel():
+                self.cancelled.append(message)
             case _:
                 pass
 

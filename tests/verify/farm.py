@@ -188,7 +188,7 @@ async def serving(
                 dispatcher=dispatcher,
                 feed=jobs.feed,
                 tokens=tokens,
-                owns=links.owns,
+                owns=links.may_act,
                 misses=manager.misses,
                 readiness=Readiness(AgentProbe(registry, node, clock, not_of=(VERIFY,)), clock),
                 clock=clock,

@@ -17,6 +17,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects import postgresql
 
 from farm.errors import StoreUnavailableError
 from farm.stores.ledger import schema
@@ -101,6 +102,19 @@ def end_lapsed(connection: Connection) -> list[str]:
     names = list(connection.execute(_END_LAPSED).scalars())
     connection.execute(_ORPHAN)
     return names
+
+
+def agreed_on(connection: Connection, name: str, number: int, life: int) -> int:
+    """Return the number that is there for all under a name; this one, if there are no others."""
+    others = exists(select(_lives.c.life).where(_lives.c.life != life, _lives.c.lease_until > NOW))
+    if not connection.execute(select(others)).scalar_one():
+        connection.execute(delete(schema.meta).where(schema.meta.c.name == name))
+    mine = postgresql.insert(schema.meta).values(name=name, value=number)
+    connection.execute(mine.on_conflict_do_nothing())
+    found: int = connection.execute(
+        select(schema.meta.c.value).where(schema.meta.c.name == name)
+    ).scalar_one()
+    return found
 
 
 def end_all(connection: Connection) -> None:

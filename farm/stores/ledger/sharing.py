@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from farm.core.model import ClientId, Token
 from farm.errors import StoreUnavailableError
-from farm.stores.ledger import claiming, owning
+from farm.stores.ledger import claiming, membership, owning
 from farm.stores.ledger.postgres import PostgresDatabase
 from farm.stores.ports.sharing import Standing
 from farm.stores.records import Attempt
@@ -63,6 +63,10 @@ class SqlSharing:
         """Tell how attempts stand."""
         life = self._life()
         return await self._db.read(lambda db: owning.standing(db, attempt_ids, life))
+
+    async def agreed_on(self, name: str, number: int) -> int:
+        """Return what the living have agreed on."""
+        return await self._write(lambda db, life: membership.agreed_on(db, name, number, life))
 
     async def note_agent(self, client_id: ClientId, token_id: str) -> None:
         """Remember an agent's token."""

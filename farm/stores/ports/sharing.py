@@ -66,6 +66,10 @@ class SharedLedger(Protocol):
         """Tell of these attempts, and of all that this life owns, how they stand; if they run."""
         ...
 
+    async def agreed_on(self, name: str, number: int) -> int:
+        """Return what the living have agreed on under a name: this, where there are no others."""
+        ...
+
     async def note_agent(self, client_id: ClientId, token_id: str) -> None:
         """Remember with which token an agent was let in."""
         ...
