@@ -210,6 +210,9 @@ class AgentLink:
             self._client_id, self._id, now=self._links.clock()
         ):
             raise _CutOffError("not the current link of a known agent")
+        if self._links.shared is not None and not self._links.shared.alive():
+            # Whoever answers it makes it think that it is heard, and others take it for lost.
+            raise _CutOffError("this coordinator's lease has lapsed")
         if isinstance(message, wire.Heartbeat):
             # Only in answer: an agent that the farm does not hear must not think it is heard.
             await self.send(wire.Ping(nonce=message.nonce))

@@ -111,9 +111,10 @@ class PostgresDatabase:
         try:
             if not await self._hold.take():
                 raise ConflictError(f"another farm is running on {self._place}")
+            since = asyncio.get_running_loop().time()
             async with self._engine.begin() as connection:
                 life = await connection.run_sync(self._prepare)
-            self._live(life)
+            self._live(life, since)
         except FAILURES as error:
             await self.close()
             raise StoreUnavailableError(
@@ -132,11 +133,15 @@ class PostgresDatabase:
             return None
         return membership.join(connection, self._share.name, self._share.lease_s)
 
-    def _live(self, life: int | None) -> None:
+    def _live(self, life: int | None, since: float) -> None:
         self.life = life
         if self._share is not None:
-            # The lease began earlier, but no writing rests on this: it is the database's to say.
-            self._lives_until = asyncio.get_running_loop().time() + self._share.lease_s
+            self._lives_until = since + self._share.lease_s
+
+    @property
+    def alive(self) -> bool:
+        """Tell whether the lease is not over, by this process's own clock; True if not shared."""
+        return self._share is None or asyncio.get_running_loop().time() < self._lives_until
 
     async def begin_again(self) -> None:
         """Begin another life, if shared; what the one before had is anybody's.
@@ -153,7 +158,8 @@ class PostgresDatabase:
                 membership.leave(connection, before)
             return membership.join(connection, share.name, share.lease_s)
 
-        self._live(await self._write(anew))
+        since = asyncio.get_running_loop().time()
+        self._live(await self._write(anew), since)
 
     async def lapsed(self) -> None:
         """Renew the lease, and return when that could not be done in time; if shared.

@@ -21,6 +21,10 @@ class SqlSharing:
     def __init__(self, database: PostgresDatabase) -> None:
         self._db = database
 
+    def alive(self) -> bool:
+        """Tell whether the lease is not over."""
+        return self._db.alive
+
     async def lapsed(self) -> None:
         """Renew the lease until the life is over."""
         await self._db.lapsed()

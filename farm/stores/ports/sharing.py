@@ -26,6 +26,10 @@ class SharedLedger(Protocol):
     (`NotOwnerError`). All methods raise StoreUnavailableError.
     """
 
+    def alive(self) -> bool:
+        """Tell whether the life is not over, as far as that is known here."""
+        ...
+
     async def lapsed(self) -> None:
         """Renew the lease; return when the life is over."""
         ...
