@@ -7,7 +7,7 @@ import structlog
 
 from farm.clock import Clock
 from farm.core.control import HELD
-from farm.core.job_states import AttemptState
+from farm.core.job_states import AttemptState, JobState
 from farm.errors import (
     ClientAbsentError,
     NotFoundError,
@@ -214,7 +214,8 @@ class AttemptRunner:
         finish, finished = await self._keep(job, attempt, live, spec, end)
         if end.answered and live is not None:
             await self._confirm(live)
-        self._feed.publish(job.job_id)
+        queued = finished is not None and finished.state is JobState.QUEUED
+        self._feed.publish(job.job_id, queued=queued)
         log.info(
             "attempt.ended",
             job_id=job.job_id,

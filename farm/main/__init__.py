@@ -20,13 +20,12 @@ from farm.api.readiness import Readiness
 from farm.api.verify import verify_route
 from farm.config import Settings
 from farm.jobs.identities import IdentityBook
-from farm.jobs.owning import Owning
 from farm.jobs.rules import AttemptRules
 from farm.jobs.sharing import Sharing
 from farm.main.jobs import JobRules, jobs_of
 from farm.main.keys import admin_token_of, keyring_of, live_key, preset_agent_token
 from farm.main.live import live_of
-from farm.main.running import Coordinator, lives
+from farm.main.running import Coordinator, correspond, lives, look_after
 from farm.main.serving import announced, listening, only_one
 from farm.main.sharing import same_files
 from farm.main.stores import Stores, ledger_of, shared_of, stores_of
@@ -119,6 +118,7 @@ async def _running(
         ),
         coordinator=name,
         shared=shared,
+        relay=stores.relay,
         on_success=readiness.worked,
     )
     sharing = None
@@ -214,22 +214,11 @@ async def _running(
             "sweep expired": jobs.manager.release_expired,
             "sweep disconnects": disconnects.sweep,
         }
-        if shared is not None:
-            owning = Owning(
-                shared=shared,
-                registry=registry,
-                app_node=app_node,
-                live=jobs.live,
-                clock=clock,
-                gone_after_s=gone_after_s,
-            )
-            steps["sweep moved"] = owning.look
-        elif sharing is not None:
-            steps["sweep moved"] = sharing.lose_what_moved
+        if (look := look_after(jobs, sharing)) is not None:
+            steps["sweep moved"] = look
         dispatching = lives(stores, jobs.dispatcher, sharing, links, readiness, shared)
         loops = [group.create_task(dispatching, name="dispatch")]
-        if stores.relay is not None:
-            loops.append(group.create_task(app_node.run(), name="relay"))
+        loops += correspond(group, stores, app_node, jobs)
         for step_name, step in steps.items():
             sweep = every(_SWEEP_S, step, name=step_name)
             loops.append(group.create_task(sweep, name=step_name))

@@ -12,11 +12,14 @@ from farm.jobs.ids import random_id
 from farm.jobs.interventions import ANSWER_S, Interventions
 from farm.jobs.leasing import Leases
 from farm.jobs.live import LiveAttempts
+from farm.jobs.neighbours import Neighbours
+from farm.jobs.owning import Owning
 from farm.jobs.recorder import Recorder
 from farm.jobs.rules import AttemptRules
 from farm.jobs.service import JobService
 from farm.manager.delivery import AppNode
 from farm.manager.manager import WorkerContextManager
+from farm.manager.relay import Relay
 from farm.stores.ports.ledger import Ledger
 from farm.stores.ports.registries import Registry
 from farm.stores.ports.sharing import SharedLedger
@@ -44,6 +47,9 @@ class Jobs:
     recorder: Recorder
     interventions: Interventions
     service: JobService
+    neighbours: Neighbours | None
+    owning: Owning | None
+    """Both where others work with the same ledger."""
 
 
 def jobs_of(
@@ -56,6 +62,7 @@ def jobs_of(
     rules: JobRules,
     coordinator: str | None = None,
     shared: SharedLedger | None = None,
+    relay: Relay | None = None,
     on_success: Callable[[], None] = lambda: None,
     answer_s: float = ANSWER_S,
 ) -> Jobs:
@@ -70,6 +77,7 @@ def jobs_of(
         rules: What they are held to.
         coordinator: See `JobDispatcher`.
         shared: The same ledger as one that others share.
+        relay: Reaches those.
         on_success: Called when an attempt has succeeded.
         answer_s: See `Interventions`.
     """
@@ -107,6 +115,18 @@ def jobs_of(
         shared=shared,
     )
     interventions = Interventions(live, app_node, random_id, answer_s=answer_s)
+    neighbours = owning = None
+    if shared is not None:
+        owning = Owning(
+            shared=shared,
+            registry=registry,
+            app_node=app_node,
+            live=live,
+            clock=clock,
+            gone_after_s=rules.gone_after_s,
+        )
+        if relay is not None:
+            neighbours = Neighbours(relay, feed, dispatcher, interventions)
     return Jobs(
         feed=feed,
         live=live,
@@ -114,5 +134,7 @@ def jobs_of(
         dispatcher=dispatcher,
         recorder=Recorder(ledger, live, feed, clock),
         interventions=interventions,
-        service=JobService(ledger, identities, dispatcher, feed, clock, interventions),
+        service=JobService(ledger, identities, dispatcher, feed, clock, interventions, neighbours),
+        neighbours=neighbours,
+        owning=owning,
     )

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import structlog
 
@@ -13,6 +15,7 @@ from farm.errors import StoreUnavailableError
 from farm.jobs.dispatcher import JobDispatcher
 from farm.jobs.live import LiveAttempts
 from farm.jobs.sharing import Sharing
+from farm.main.jobs import Jobs
 from farm.main.keys import DEFAULT_NAMESPACE
 from farm.main.stores import Stores
 from farm.manager.delivery import AppNode
@@ -78,6 +81,25 @@ class Coordinator:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(deadline_s):
                 await self._live.wait_empty()
+
+
+def look_after(jobs: Jobs, sharing: Sharing | None) -> Callable[[], Coroutine[Any, Any, None]] | None:
+    """Return what keeps up with agents that move between coordinators, where there are others."""
+    if jobs.owning is not None:
+        return jobs.owning.look
+    return None if sharing is None else sharing.lose_what_moved
+
+
+def correspond(
+    group: asyncio.TaskGroup, stores: Stores, app_node: AppNode, jobs: Jobs
+) -> list[asyncio.Task[None]]:
+    """Begin to read what other coordinators write, and to write to them."""
+    tasks = []
+    if stores.relay is not None:
+        tasks.append(group.create_task(app_node.run(), name="relay"))
+    if jobs.neighbours is not None:
+        tasks.append(group.create_task(jobs.neighbours.run(), name="neighbours"))
+    return tasks
 
 
 async def lives(

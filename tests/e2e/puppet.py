@@ -30,6 +30,8 @@ class Puppet:
     ends: dict[str, wire.Result] = field(default_factory=dict)
     begun: list[wire.Command] = field(default_factory=list)
     refusals: list[wire.Refused] = field(default_factory=list)
+    capabilities: tuple[str, ...] = ()
+    interventions: list[wire.Intervene] = field(default_factory=list)
     cancelled: list[wire.Cancel] = field(default_factory=list)
     welcomes: int = 0
     tabs: dict[str, wire.Token | None] = field(default_factory=dict)
@@ -108,6 +110,7 @@ class Puppet:
             client_id=self.client_id,
             instance=self.client_id,
             epoch=f"browser of {self.client_id}",
+            capabilities=self.capabilities,
             capacity=wire.Capacity(max_concurrency=self.slots, max_windows=9),
             running=tuple(
                 wire.Running(
@@ -136,6 +139,11 @@ class Puppet:
                 self.ends.pop(command_id, None)
             case wire.Command():
                 await self._obey(message)
+            case wire.Intervene():
+                self.interventions.append(message)
+                await self._send(
+                    wire.Intervened(intervention_id=message.intervention_id, outcome="applied")
+                )
             case wire.Cancel():
                 self.cancelled.append(message)
             case _:

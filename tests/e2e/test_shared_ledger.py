@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from farm.sdk import FarmClient
+from farm.sdk.errors import FarmApiError
 from farm.stores.keyring import new_key
 from tests.e2e.faults.house import House
 from tests.e2e.faults.watching import job, rested, submitted
@@ -148,6 +149,40 @@ async def test_a_job_is_cancelled_at_another_coordinator(houses: list[House]) ->
         await eventually(lambda: bool(a.cancelled))
         await a.stop()
         assert (await rested(second, job_id)).state == "cancelled"
+
+
+async def test_a_job_is_paused_and_resumed_at_another_coordinator(houses: list[House]) -> None:
+    one, two, _ = houses
+    await one.serve()
+    await two.serve()
+    a = Puppet("a", automatic=False, capabilities=("pause",))
+    async with a.at(one.url), one.client() as first, two.client() as second:
+        await a.is_let_in()
+        job_id = await submitted(first, a_job("to be paused"))
+        await a.is_running()
+        await second.pause(job_id)
+        with pytest.raises(FarmApiError, match="capability not supported"):
+            await second.resume(job_id)
+        assert [order.kind for order in a.interventions] == ["pause"]
+        await a.finish()
+        assert (await rested(second, job_id)).state == "succeeded"
+        with pytest.raises(FarmApiError):
+            await second.pause(job_id)
+
+
+async def test_what_is_queued_at_one_is_begun_at_another_without_waiting_for_it_to_look(
+    houses: list[House],
+) -> None:
+    one, two, _ = houses
+    await one.serve()
+    await two.serve()
+    a = Puppet("a")
+    async with a.at(two.url), one.client() as first:
+        await a.is_let_in()
+        for n in range(8):
+            job_id = await submitted(first, a_job(f"{n}"))
+            seen = [event.type async for event in first.events(job_id)]
+            assert seen.count("attempt_started") == 1
 
 
 async def test_one_key_at_two_coordinators_is_one_job(houses: list[House]) -> None:

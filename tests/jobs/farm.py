@@ -29,7 +29,6 @@ from farm.core.model import (
 )
 from farm.core.reservation import Denial
 from farm.errors import StoreUnavailableError
-from farm.jobs.owning import Owning
 from farm.jobs.rules import AttemptRules
 from farm.jobs.sharing import Sharing
 from farm.main.jobs import JobRules, jobs_of
@@ -125,15 +124,8 @@ class Farm:
             gone_after_s=WINDOW_S * 1.25,
         )
         self.sharing.begin()
-        if self.shared is not None:
-            self.owning = Owning(
-                shared=self.shared,
-                registry=self.registry,
-                app_node=self.node,
-                live=self.live,
-                clock=self.clock,
-                gone_after_s=WINDOW_S * 1.25,
-            )
+        if jobs.owning is not None:
+            self.owning = jobs.owning
         self.loop: asyncio.Task[None] | None = None
 
     def clock(self) -> Instant:

@@ -43,6 +43,8 @@ _SETTINGS = {
 _TRIES = 5
 _RENEWALS_PER_LEASE = 4
 _LEAVE_S = 5.0
+_LOCKED_S = 3.0
+"""Well within the time that agents wait for somebody to go on with what they run."""
 _IN_EACH_OTHERS_WAY = frozenset({"40001", "40P01"})
 """Serialization failure, deadlock: nothing was done, and doing it again is right."""
 _ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(hashtext('tabfarm.ledger.opening'))")
@@ -58,6 +60,12 @@ class Share:
     name: str
     """This coordinator's."""
     lease_s: float
+
+
+def _patience(share: Share) -> dict[str, str]:
+    """Return for how long what one has locked that was stopped may keep the others waiting."""
+    longest_s = min(share.lease_s, _LOCKED_S)
+    return {"idle_in_transaction_session_timeout": f"{round(longest_s * 1000)}ms"}
 
 
 class PostgresDatabase:
@@ -92,7 +100,7 @@ class PostgresDatabase:
             connect_args={
                 "timeout": _CONNECT_S,
                 "command_timeout": _STATEMENT_S,
-                "server_settings": _SETTINGS,
+                "server_settings": _SETTINGS if share is None else _SETTINGS | _patience(share),
             },
         )
         self._share = share
