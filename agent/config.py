@@ -40,6 +40,15 @@ class Settings(BaseSettings):
     namespaces: Annotated[tuple[str, ...], NoDecode, Field(min_length=1)] = ("default",)
     """Whose work it takes: the namespace its token is for."""
 
+    task_queue: str = "default"
+    """The one task queue whose work it takes, in each of its namespaces; empty is `default`."""
+
+    activity_types: Annotated[tuple[str, ...], NoDecode, Field(min_length=1)] = ("job",)
+    """What kinds of work it does: names with commas. Jobs are of the kind `job`."""
+
+    node: str | None = None
+    """Where it is, such as its host or the address its traffic comes from; jobs may ask for it."""
+
     metadata: Annotated[dict[str, Any], NoDecode] = {}
     """What jobs may require: a JSON object, or `key=value` pairs with commas (values are texts)."""
 
@@ -152,7 +161,7 @@ class Settings(BaseSettings):
     log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$")
     """The least severe event that is logged."""
 
-    @field_validator("namespaces", "farm_urls", "activities", mode="before")
+    @field_validator("namespaces", "farm_urls", "activities", "activity_types", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):

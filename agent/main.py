@@ -173,6 +173,9 @@ def _hello(settings: Settings, *, video: bool) -> Hello:
         instance=uuid.uuid4().hex,
         epoch="",
         namespaces=settings.namespaces,
+        task_queue=settings.task_queue,
+        activity_types=settings.activity_types,
+        node=settings.node,
         metadata=settings.metadata | records,
         capacity=Capacity(
             max_concurrency=settings.slots,

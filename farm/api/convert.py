@@ -28,6 +28,9 @@ def client(hello: wire.Hello, link: core.LinkId, now: core.Instant) -> core.Clie
             max_flows=hello.capacity.max_flows,
         ),
         seen_at=now,
+        task_queue=hello.task_queue,
+        activity_types=frozenset(hello.activity_types),
+        node=hello.node,
         browser=hello.browser,
     )
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from farm.core.eligibility import Reason, rejections
 from farm.core.model import Client, Request, Snapshot
+from farm.core.tiers import Tier, among
 
 
 class PoolVerdict(StrEnum):
@@ -29,6 +30,8 @@ class PoolVerdict(StrEnum):
     NO_IDENTITY_FREE = "no_identity_free"
     PROVISIONING_REFUSED = "provisioning_refused"
     """Nothing may or can be created; the reason says by which limit."""
+    PLACEMENT_UNKNOWN = "placement_unknown"
+    """It can't be read on which nodes the work of the namespace may run."""
     SATURATED = "saturated"
     """An agent was chosen and has not taken it; known from delivery, never from a census."""
     SERVED_RACED = "served_raced"
@@ -73,11 +76,13 @@ class Census:
     """0 while a compatible one is there, else since when the last is not; None: none ever was."""
 
 
-_OUTSIDE = frozenset({Reason.OTHER_NAMESPACE})
-_OTHER_WORK: frozenset[Reason] = frozenset()
-_UNFIT = frozenset({Reason.OTHER_CLIENT_TYPE, Reason.REQUIREMENTS_NOT_MET})
+_OUTSIDE = frozenset({Reason.OTHER_NAMESPACE, Reason.OTHER_QUEUE})
+_OTHER_WORK = frozenset({Reason.ACTIVITY_NOT_SERVED})
+_UNFIT = frozenset({Reason.OTHER_NODE, Reason.OTHER_CLIENT_TYPE, Reason.REQUIREMENTS_NOT_MET})
 _INCOMPATIBLE = _OUTSIDE | _OTHER_WORK | _UNFIT
 _INELIGIBLE = {
+    Reason.UNREACHABLE: "reachability_lost",
+    Reason.IN_PROBATION: "in_probation",
     Reason.LINKED_ELSEWHERE: "linked_elsewhere",
     Reason.DRAINING: "draining",
 }
@@ -88,16 +93,20 @@ _FULL = {
 }
 
 
-def census(request: Request, snapshot: Snapshot) -> Census:
-    """Count the agents of a snapshot as they are for a request."""
+def census(request: Request, snapshot: Snapshot, walked: Sequence[Tier] | None = None) -> Census:
+    """Count the agents of a snapshot as they are for a request, each once.
+
+    Compatible is who is on a node of exactly the tiers `walked`; by default of the request's own.
+    """
+    walked = (request.node,) if walked is None else walked
     counts: dict[str, int] = {}
     for client in snapshot.clients:
         # Most agents are of other namespaces, where there are many.
         if request.namespace in client.namespaces:
-            for name in _groups(_rejections(request, client, snapshot)):
+            for name in _groups(_rejections(among(request, walked, client), client, snapshot)):
                 counts[name] = counts.get(name, 0) + 1
     here = counts.get("compatible", 0) > 0
-    age_s = 0.0 if here else _age_s(request, snapshot)
+    age_s = 0.0 if here else _age_s(request, snapshot, walked)
     return Census(**counts, last_compatible_age_s=age_s)
 
 
@@ -116,12 +125,12 @@ def _groups(found: frozenset[Reason]) -> Sequence[str]:
     return groups if rest is None else [*groups, rest]
 
 
-def _age_s(request: Request, snapshot: Snapshot) -> float | None:
+def _age_s(request: Request, snapshot: Snapshot, walked: Sequence[Tier]) -> float | None:
     """Say for how long nothing has been heard of any agent that would be compatible."""
     seen = [
         client.seen_at
         for client in _away(request, snapshot)
-        if not _rejections(request, client, snapshot) & _INCOMPATIBLE
+        if not _rejections(among(request, walked, client), client, snapshot) & _INCOMPATIBLE
     ]
     return max(0.0, snapshot.taken_at - max(seen)) if seen else None
 
@@ -138,9 +147,15 @@ def _rejections(request: Request, client: Client, snapshot: Snapshot) -> frozens
 
 POOL_VERDICTS: Mapping[Reason, PoolVerdict] = {
     Reason.OTHER_NAMESPACE: PoolVerdict.NO_LIVE_POLLERS,
+    Reason.OTHER_QUEUE: PoolVerdict.NO_LIVE_POLLERS,
     Reason.ABSENT: PoolVerdict.NO_LIVE_POLLERS,
+    Reason.ACTIVITY_NOT_SERVED: PoolVerdict.POLLERS_INCOMPATIBLE,
+    Reason.OTHER_NODE: PoolVerdict.POLLERS_INCOMPATIBLE,
     Reason.OTHER_CLIENT_TYPE: PoolVerdict.POLLERS_INCOMPATIBLE,
     Reason.REQUIREMENTS_NOT_MET: PoolVerdict.POLLERS_INCOMPATIBLE,
+    Reason.IN_PROBATION: PoolVerdict.POLLERS_IN_PROBATION,
+    Reason.UNREACHABLE: PoolVerdict.POLLERS_UNREACHABLE,
+    Reason.PLACEMENT_UNKNOWN: PoolVerdict.PLACEMENT_UNKNOWN,
     Reason.LINKED_ELSEWHERE: PoolVerdict.POLLERS_LINKED_ELSEWHERE,
     Reason.DRAINING: PoolVerdict.POLLERS_DRAINING,
     Reason.CAPACITY_UNANNOUNCED: PoolVerdict.POLLERS_CAPACITY_UNANNOUNCED,

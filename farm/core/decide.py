@@ -3,7 +3,7 @@
 A success looks only at what it needs; reasons are built only where nothing would do.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from farm.core.census import (
@@ -26,6 +26,7 @@ from farm.core.model import (
 )
 from farm.core.placement import MUST_CREATE, Means
 from farm.core.sites import Need, Site, in_order, site_on, tabs_in
+from farm.core.tiers import Tier, among
 
 ContextKey = tuple[ClientId, ContextId]
 _EVERYTHING = Means()
@@ -99,10 +100,14 @@ class Verdict:
 _NOBODY = frozenset(
     {
         Reason.OTHER_NAMESPACE,
+        Reason.OTHER_QUEUE,
+        Reason.ACTIVITY_NOT_SERVED,
+        Reason.OTHER_NODE,
         Reason.OTHER_CLIENT_TYPE,
         Reason.REQUIREMENTS_NOT_MET,
         Reason.ABSENT,
         Reason.LINKED_ELSEWHERE,
+        Reason.UNREACHABLE,
         Reason.DRAINING,
     }
 )
@@ -110,6 +115,7 @@ _NOBODY = frozenset(
 
 _NEAREST: tuple[Reason, ...] = (
     Reason.LOST_RACE,
+    Reason.PLACEMENT_UNKNOWN,
     Reason.CREATION_FAILED,
     Reason.AT_CAPACITY,
     Reason.NO_WINDOW_FREE,
@@ -130,16 +136,22 @@ _NEAREST: tuple[Reason, ...] = (
     Reason.CANNOT_PROVISION_TYPE,
     Reason.CAPACITY_UNANNOUNCED,
     Reason.DRAINING,
+    Reason.IN_PROBATION,
+    Reason.UNREACHABLE,
     Reason.LINKED_ELSEWHERE,
     Reason.ABSENT,
     Reason.REQUIREMENTS_NOT_MET,
     Reason.OTHER_CLIENT_TYPE,
+    Reason.OTHER_NODE,
+    Reason.ACTIVITY_NOT_SERVED,
+    Reason.OTHER_QUEUE,
     Reason.OTHER_NAMESPACE,
 )
 
 _REMEDY: Mapping[Reason | None, str] = {
     None: "No agent is connected: start one with `farm-agent` or `farm up`.",
     Reason.LOST_RACE: "Others were quicker; it is tried again.",
+    Reason.PLACEMENT_UNKNOWN: "Where the namespace's work may run can't be read now: wait for it.",
     Reason.CREATION_FAILED: "A window could not be opened; see the agent's log.",
     Reason.AT_CAPACITY: "All slots are busy: wait, or add agents.",
     Reason.NO_WINDOW_FREE: "All windows are in use: wait, or raise AGENT_MAX_WINDOWS.",
@@ -162,6 +174,8 @@ _REMEDY: Mapping[Reason | None, str] = {
     Reason.CANNOT_PROVISION_TYPE: "Contexts of this type can't be created: connect an idle one.",
     Reason.CAPACITY_UNANNOUNCED: "The agent has not said how much it takes: set AGENT_SLOTS.",
     Reason.DRAINING: "Every agent that would do is draining: start another.",
+    Reason.IN_PROBATION: "The agent has just come and has not answered yet: wait for seconds.",
+    Reason.UNREACHABLE: "Every agent that would do has ceased to answer: check the network to it.",
     Reason.LINKED_ELSEWHERE: (
         "Every agent that would do is linked to another coordinator: connect one to this."
     ),
@@ -172,6 +186,13 @@ _REMEDY: Mapping[Reason | None, str] = {
     Reason.OTHER_CLIENT_TYPE: (
         "No agent is of the type asked for: tabs come with `farm-agent`, flows with"
         " `farm-agent --type console`."
+    ),
+    Reason.OTHER_NODE: "No agent of the pool is on this node: start one there, with AGENT_NODE.",
+    Reason.ACTIVITY_NOT_SERVED: (
+        "No agent of the pool does this kind of work: name it in AGENT_ACTIVITY_TYPES of one."
+    ),
+    Reason.OTHER_QUEUE: (
+        "No agent serves this task queue: start one with AGENT_TASK_QUEUE, or correct the name."
     ),
     Reason.OTHER_NAMESPACE: "No agent serves this namespace.",
 }
@@ -220,26 +241,35 @@ def sites(request: Request, snapshot: Snapshot, means: Means = _EVERYTHING) -> l
     return [site for site in found if isinstance(site, Site)]
 
 
-def explain(request: Request, snapshot: Snapshot, means: Means = _EVERYTHING) -> Verdict:
+def explain(
+    request: Request,
+    snapshot: Snapshot,
+    means: Means = _EVERYTHING,
+    walked: Sequence[Tier] | None = None,
+) -> Verdict:
     """Say for each client, and each context looked at, why it would not do.
 
-    What would have done, and yet was not had, is said to have been lost to others.
+    What would have done, and yet was not had, is said to have been lost to others. Each client is
+    told of once, also where it was asked in several of the tiers `walked`; by default the request
+    was tried as it is.
     """
+    walked = (request.node,) if walked is None else walked
     clients: dict[ClientId, Reason] = {}
     contexts: dict[ContextKey, Reason] = {}
     fitting = Reason.MUST_BE_NEW if request.mode in MUST_CREATE else Reason.LOST_RACE
     for client in snapshot.clients:
-        reason = _reject(request, client, snapshot)
+        asked = among(request, walked, client)
+        reason = _reject(asked, client, snapshot)
         if reason is not None:
             clients[client.client_id] = reason
             continue
         for context_id, context in client.contexts.items():
             contexts[client.client_id, context_id] = (
-                reject_context(request, client, context) or fitting
+                reject_context(asked, client, context) or fitting
             )
-        site = site_on(request, client, snapshot.clients, means)
+        site = site_on(asked, client, snapshot.clients, means)
         clients[client.client_id] = site if isinstance(site, Reason) else Reason.LOST_RACE
-    return Verdict(clients=clients, contexts=contexts, census=census(request, snapshot))
+    return Verdict(clients=clients, contexts=contexts, census=census(request, snapshot, walked))
 
 
 def _reject(request: Request, client: Client, snapshot: Snapshot) -> Reason | None:

@@ -20,6 +20,7 @@ from farm.core.model import (
     is_link_of,
 )
 from farm.core.placement import ANYWHERE
+from farm.core.pools import Exclusion
 
 
 class Reason(StrEnum):
@@ -27,9 +28,15 @@ class Reason(StrEnum):
 
     ABSENT = "absent"
     OTHER_NAMESPACE = "other_namespace"
+    OTHER_QUEUE = "other_queue"
+    ACTIVITY_NOT_SERVED = "activity_not_served"
+    OTHER_NODE = "other_node"
+    PLACEMENT_UNKNOWN = "placement_unknown"
     OTHER_CLIENT_TYPE = "other_client_type"
     REQUIREMENTS_NOT_MET = "requirements_not_met"
     LINKED_ELSEWHERE = "linked_elsewhere"
+    IN_PROBATION = "in_probation"
+    UNREACHABLE = "unreachable"
     DRAINING = "draining"
     CAPACITY_UNANNOUNCED = "capacity_unannounced"
     AT_CAPACITY = "at_capacity"
@@ -97,6 +104,22 @@ def _is_of_namespace(
     return None if request.namespace in client.namespaces else Reason.OTHER_NAMESPACE
 
 
+def _is_in_pool(request: Request, client: Client, now: Instant, window_s: float) -> Reason | None:
+    return None if request.task_queue == client.task_queue else Reason.OTHER_QUEUE
+
+
+def _serves_activity(
+    request: Request, client: Client, now: Instant, window_s: float
+) -> Reason | None:
+    wanted = request.activity_type
+    served = wanted is None or wanted in client.activity_types
+    return None if served else Reason.ACTIVITY_NOT_SERVED
+
+
+def _is_on_node(request: Request, client: Client, now: Instant, window_s: float) -> Reason | None:
+    return None if request.node in (None, client.node) else Reason.OTHER_NODE
+
+
 def _is_of_type(request: Request, client: Client, now: Instant, window_s: float) -> Reason | None:
     wanted = request.client_type
     return None if wanted in (None, client.client_type) else Reason.OTHER_CLIENT_TYPE
@@ -115,6 +138,18 @@ def _is_within_reach(
     return None if within else Reason.LINKED_ELSEWHERE
 
 
+def _is_not_excluded(
+    request: Request, client: Client, now: Instant, window_s: float
+) -> Reason | None:
+    return None if client.excluded is None else _EXCLUDED[client.excluded]
+
+
+_EXCLUDED: Mapping[Exclusion, Reason] = {
+    Exclusion.OPENING_PROBATION: Reason.IN_PROBATION,
+    Exclusion.REACHABILITY_LOST: Reason.UNREACHABLE,
+}
+
+
 def _takes_work(request: Request, client: Client, now: Instant, window_s: float) -> Reason | None:
     return Reason.DRAINING if client.draining else None
 
@@ -128,10 +163,14 @@ def _has_slot(request: Request, client: Client, now: Instant, window_s: float) -
 
 CLIENT_CHECKS: tuple[ClientCheck, ...] = (
     _is_of_namespace,
+    _is_in_pool,
+    _serves_activity,
+    _is_on_node,
     _is_of_type,
     _meets,
     _is_present,
     _is_within_reach,
+    _is_not_excluded,
     _takes_work,
     _has_slot,
 )

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, NewType
 
 from farm.core.placement import BrowserPlacement, Mode
+from farm.core.pools import DEFAULT_QUEUE, JOB, Exclusion, queue_of
 
 Instant = NewType("Instant", float)
 Namespace = NewType("Namespace", str)
@@ -187,6 +188,12 @@ class Client:
     capacity: Capacity
     seen_at: Instant
     """When a frame of its runtime last arrived."""
+    task_queue: str = DEFAULT_QUEUE
+    """The one pool it serves in each of its namespaces."""
+    activity_types: frozenset[str] = frozenset({JOB})
+    node: str | None = None
+    """Where it is, such as its host or the way its traffic goes out; never an empty text."""
+    excluded: Exclusion | None = None
     draining: bool = False
     draining_because: str = ""
     """In its own words; empty where it has been asked to, or does not say."""
@@ -204,6 +211,8 @@ class Client:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "contexts", Contexts.of(self.contexts))
+        object.__setattr__(self, "task_queue", queue_of(self.task_queue))
+        object.__setattr__(self, "node", self.node or None)
 
     def tabs_in(self, window_id: WindowId) -> Sequence[Context]:
         """Return the tabs there are in a window."""
@@ -239,6 +248,11 @@ class Request:
 
     namespace: Namespace
     task_id: TaskId
+    task_queue: str = DEFAULT_QUEUE
+    activity_type: str | None = None
+    """Only agents that do this kind of work; None is any."""
+    node: str | None = None
+    """Only agents of this node; None is any, and those of no node."""
     client_type: ClientType | None = None
     requirements: Mapping[str, Any] = field(default_factory=dict)
     affinity_client_id: ClientId | None = None
@@ -256,6 +270,9 @@ class Request:
 
     What it says of an identity is `identity` here, named across namespaces.
     """
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "task_queue", queue_of(self.task_queue))
 
     @property
     def mode(self) -> Mode:

@@ -160,7 +160,8 @@ def deny_flow(client: Client | None, *, now: Instant, window_s: float) -> Denial
 
 
 def _deny_slot(client: Client, *, now: Instant, window_s: float) -> Denial | None:
-    if client.draining or not is_present(client, now=now, window_s=window_s):
+    kept_out = client.draining or client.excluded is not None
+    if kept_out or not is_present(client, now=now, window_s=window_s):
         return Denial.NOT_READY
     limit = client.capacity.max_concurrency
     if limit is None or client.used_slots() >= limit:

@@ -2,6 +2,7 @@
 
 from farm.core.model import ClientType, Namespace, Request, TaskId
 from farm.core.placement import identity_in
+from farm.core.pools import JOB
 from farm.jobs.files import JobSpec, Place, browser_options, identity, requirements
 from farm.protocol.plan import BrowserOptions, profile_of
 
@@ -22,6 +23,9 @@ def request_for(
         return Request(
             namespace=namespace,
             task_id=TaskId(job_id),
+            task_queue=spec.queue,
+            activity_type=JOB,
+            node=spec.node,
             client_type=ClientType.CONSOLE,
             requirements=requirements(spec),
             auto_provision=True,
@@ -33,6 +37,9 @@ def request_for(
     return Request(
         namespace=namespace,
         task_id=TaskId(job_id),
+        task_queue=spec.queue,
+        activity_type=JOB,
+        node=spec.node,
         client_type=ClientType(spec.requires.client_type or ClientType.BROWSER),
         requirements=requirements(spec),
         identity=None if name is None else identity_in(namespace, name),

@@ -1,8 +1,8 @@
 """Places queued jobs: on whom each may run, and why one can't yet."""
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import structlog
@@ -11,7 +11,7 @@ from farm.clock import Clock
 from farm.core.decide import Verdict
 from farm.core.eligibility import Reason
 from farm.core.job_states import JobState
-from farm.core.model import ClientId, Instant
+from farm.core.model import ClientId, Instant, Namespace
 from farm.errors import StoreUnavailableError
 from farm.jobs.attempts import AttemptRunner
 from farm.jobs.files import JobSpec, Place, falls_back_to, place_of
@@ -40,6 +40,19 @@ class Stir(Protocol):
         ...
 
 
+@dataclass(slots=True, kw_only=True)
+class _Pass:
+    """One look through the queue, from its first job to the last that anybody can take."""
+
+    generation: int
+    """Of the registry, when those below were last turned away."""
+    keys: set[str] = field(default_factory=set)
+    """Of the jobs that nobody could take."""
+    missed: dict[str, JobSpec] = field(default_factory=dict)
+    turned_away: dict[Namespace, Job] = field(default_factory=dict)
+    """The first of each namespace that was so for want of room, in the order of their turns."""
+
+
 class Placing:
     """The queue, turn by turn, and what is between the queue and the attempts.
 
@@ -50,6 +63,7 @@ class Placing:
         leases: Who has which identity.
         clock: The time.
         stir: Called when a job that was placed has ended, or has not begun.
+        generation: Grows with every change in the pool after which somebody may take a job.
         coordinator: See `JobDispatcher`.
         shared: Where others place jobs of the same queue.
     """
@@ -63,6 +77,7 @@ class Placing:
         leases: Leases,
         clock: Clock,
         stir: Stir,
+        generation: Callable[[], int],
         coordinator: str | None,
         shared: SharedLedger | None = None,
     ) -> None:
@@ -72,11 +87,15 @@ class Placing:
         self._leases = leases
         self._clock = clock
         self._stir = stir
+        self._generation = generation
         self._coordinator = coordinator
         self._shared = shared
         self._closed = False
         self._next_start: Instant | None = None
         self._placed: set[str] = set()
+        """The jobs in hand."""
+        self._queued: dict[str, Namespace] = {}
+        """Of those the ones whose attempt may not have begun, in the order of their turns."""
         self._elsewhere: set[str] = set()
         """What others turned out to place, in this turn."""
         self._waiting: dict[str, Waiting] = {}
@@ -95,7 +114,7 @@ class Placing:
 
     def begin(self) -> None:
         """Know of nothing that was placed: a life begins."""
-        self._placed, self._unstarted = set(), {}
+        self._placed, self._queued, self._unstarted = set(), {}, {}
 
     def close(self) -> None:
         """Place nothing more."""
@@ -116,47 +135,73 @@ class Placing:
 
     async def place_all(self, group: asyncio.TaskGroup) -> None:
         """Place jobs until none is left that anybody can take."""
-        keys: set[str] = set()
-        missed: dict[str, JobSpec] = {}
+        look = _Pass(generation=self._generation())
         self._leases.begin_turn()
         self._elsewhere = set()
         more = True
         while more and not self._closed:
             due = await self._ledger.due(
                 now=self._clock(),
-                without_keys=frozenset(keys),
-                without_jobs=frozenset(self._placed | self._elsewhere),
+                without_keys=frozenset(look.keys),
+                without_jobs=frozenset(self._queued) | self._elsewhere,
+                served=tuple(self._queued.values()),
                 limit=_AT_ONCE,
             )
-            for job in due.jobs:
-                if self._closed or job.match_key in keys:
-                    continue
-                spec = self._missed.get(job.job_id) or JobSpec.model_validate(job.spec)
-                if not await self._place(group, job, spec):
-                    keys.add(job.match_key)
-                    missed[job.job_id] = spec
             self._next_start = due.next_start
-            more = len(due.jobs) == _AT_ONCE
-        self._missed = missed
-        self._waiting = {key: why for key, why in self._waiting.items() if key in keys}
+            more = False
+            for job in due.jobs:
+                # One in hand has just been put back into the queue: it stirs when it is let go.
+                if not self._closed and job.job_id not in self._placed:
+                    more = True
+                    await self._place_one(group, job, look)
+        self._missed = look.missed
+        self._waiting = {key: why for key, why in self._waiting.items() if key in look.keys}
 
-    async def _place(self, group: asyncio.TaskGroup, job: Job, spec: JobSpec) -> bool:
+    async def _place_one(self, group: asyncio.TaskGroup, job: Job, look: _Pass) -> None:
+        if look.turned_away and (generation := self._generation()) != look.generation:
+            # There may be room now for whose turn was before this one's.
+            look.generation = generation
+            for other in list(look.turned_away.values()):
+                if other.namespace != job.namespace:
+                    await self._try(group, other, look)
+        if job.match_key not in look.keys:
+            await self._try(group, job, look)
+
+    async def _try(self, group: asyncio.TaskGroup, job: Job, look: _Pass) -> None:
+        spec = self._missed.get(job.job_id) or look.missed.get(job.job_id)
+        spec = spec or JobSpec.model_validate(job.spec)
+        not_placed = await self._place(group, job, spec)
+        if not_placed is None:
+            look.keys.discard(job.match_key)
+            look.missed.pop(job.job_id, None)
+            look.turned_away.pop(job.namespace, None)
+            return
+        look.keys.add(job.match_key)
+        look.missed[job.job_id] = spec
+        if isinstance(not_placed, NotAcquired) and not_placed.verdict.somebody:
+            look.turned_away.setdefault(job.namespace, job)
+
+    async def _place(
+        self, group: asyncio.TaskGroup, job: Job, spec: JobSpec
+    ) -> NotAcquired | Waiting | None:
+        """Place a job, or say why not."""
         options = await self._leases.take(job, spec)
         if isinstance(options, Waiting):
             self._waiting[job.match_key] = options
-            return False
+            return options
         begun, place = await self._begin_somewhere(job, spec, options)
         if isinstance(begun, NotAcquired):
             self._leases.give_back(job.job_id)
             self._explain(job, begun.verdict)
-            return False
+            return begun
         if not await self._claim(job, begun):
             self._elsewhere.add(job.job_id)
-            return True
+            return None
         self._placed.add(job.job_id)
+        self._queued[job.job_id] = job.namespace
         self._unstarted[job.job_id] = begun
         group.create_task(self._carry(job, spec, begun, place), name=f"job {job.job_id}")
-        return True
+        return None
 
     async def _claim(self, job: Job, begun: Acquired | Creation) -> bool:
         """Keep others from placing a job for which there is a place; else give that back.
@@ -213,7 +258,9 @@ class Placing:
                 if outcome.verdict.reason is Reason.CREATION_FAILED:
                     self._rest(outcome.verdict.clients)
                 return
-            ended = await self._runner.run(job, spec, outcome.handle, place)
+            ended = await self._runner.run(
+                job, spec, outcome.handle, place, began=lambda: self._began(job)
+            )
         except StoreUnavailableError as error:
             log.warning("dispatch.skipped", job_id=job.job_id, reason=error.detail)
         finally:
@@ -221,7 +268,11 @@ class Placing:
                 await self._give_up_claim(job)
             self._leases.give_back(job.job_id)
             self._placed.discard(job.job_id)
+            self._began(job)
             self._stir(due=ended is None or ended.state is JobState.QUEUED)
+
+    def _began(self, job: Job) -> None:
+        self._queued.pop(job.job_id, None)
 
     async def _give_up_claim(self, job: Job) -> None:
         if self._shared is None:

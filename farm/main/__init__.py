@@ -25,7 +25,7 @@ from farm.jobs.sharing import Sharing
 from farm.main.jobs import JobRules, jobs_of
 from farm.main.keys import admin_token_of, keyring_of, live_key, preset_agent_token
 from farm.main.live import live_of
-from farm.main.running import Coordinator, correspond, lives, look_after
+from farm.main.running import Coordinator, correspond, expiring, lives, look_after
 from farm.main.serving import announced, listening, only_one
 from farm.main.sharing import same_files
 from farm.main.stores import Stores, ledger_of, shared_of, stores_of
@@ -33,6 +33,7 @@ from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
 from farm.manager.loops import every
 from farm.manager.probe import AgentProbe
+from farm.manager.probing import Prober
 from farm.protocol.plan import Egress
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import SqlIdentities, SqlLedger
@@ -82,7 +83,16 @@ async def _running(
     settings: Settings, ledger: SqlLedger, saved: SqlIdentities, stores: Stores
 ) -> AsyncIterator[Coordinator]:
     clock, registry, name = stores.clock, stores.registry, stores.coordinator
-    app_node = AppNode(commands=stores.commands, relay=stores.relay, clock=clock)
+    metrics = CollectorRegistry()
+    prober = Prober(
+        registry,
+        clock,
+        coordinator=name or "farm",
+        window_s=settings.link.window_s,
+        metrics=metrics,
+        end=lambda client_id, link: links.end(client_id, link),
+    )
+    app_node = AppNode(commands=stores.commands, relay=stores.relay, watcher=prober, clock=clock)
     identities = IdentityBook(
         saved, keyring_of(settings), clock, max_bytes=settings.identities.max_bytes
     )
@@ -115,6 +125,7 @@ async def _running(
             assignment_timeout_s=settings.jobs.assignment_timeout_s,
             provision_timeout_s=settings.jobs.provision_timeout_s,
             gone_after_s=gone_after_s,
+            postponed_s=settings.link.window_s,
         ),
         coordinator=name,
         shared=shared,
@@ -162,7 +173,7 @@ async def _running(
         ),
         lambda: tokens.lend(scope="agent", namespace=VERIFY, name="farm verify"),
     )
-    places, metrics = Places(registry, ledger, clock), CollectorRegistry()
+    places = Places(registry, ledger, clock)
     live_view = live_of(
         settings.live,
         channels=channels,
@@ -210,14 +221,19 @@ async def _running(
     await preset_agent_token(settings, tokens)
     async with asyncio.TaskGroup() as group:
         steps = {
-            "sweep gone": jobs.dispatcher.sweep_gone,
             "sweep expired": jobs.manager.release_expired,
             "sweep disconnects": disconnects.sweep,
         }
         if (look := look_after(jobs, sharing)) is not None:
             steps["sweep moved"] = look
         dispatching = lives(stores, jobs.dispatcher, sharing, links, readiness, shared)
-        loops = [group.create_task(dispatching, name="dispatch")]
+        loops = [
+            group.create_task(dispatching, name="dispatch"),
+            group.create_task(prober.run(), name="probe"),
+            group.create_task(
+                expiring(jobs.dispatcher, prober, settings.link.window_s), name="expire"
+            ),
+        ]
         loops += correspond(group, stores, app_node, jobs)
         for step_name, step in steps.items():
             sweep = every(_SWEEP_S, step, name=step_name)

@@ -21,6 +21,7 @@ from farm.manager.delivery import AppNode
 from farm.manager.manager import WorkerContextManager
 from farm.manager.relay import Relay
 from farm.stores.ports.ledger import Ledger
+from farm.stores.ports.placements import PlacementReader
 from farm.stores.ports.registries import Registry
 from farm.stores.ports.sharing import SharedLedger
 
@@ -34,6 +35,8 @@ class JobRules:
     provision_timeout_s: float = 30.0
     gone_after_s: float
     """After so long a silence nothing runs on an agent."""
+    postponed_s: float = 0.0
+    """By so long an agent whose link is open is given up later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,7 @@ def jobs_of(
     identities: IdentityBook,
     clock: Clock,
     rules: JobRules,
+    placements: PlacementReader | None = None,
     coordinator: str | None = None,
     shared: SharedLedger | None = None,
     relay: Relay | None = None,
@@ -75,6 +79,7 @@ def jobs_of(
         identities: What is saved of identities.
         clock: The time.
         rules: What they are held to.
+        placements: On which nodes the work of each namespace runs; None is on any.
         coordinator: See `JobDispatcher`.
         shared: The same ledger as one that others share.
         relay: Reaches those.
@@ -87,6 +92,7 @@ def jobs_of(
         connection_registry=registry,
         browser_window_registry=registry,
         app_node=app_node,
+        placements=placements,
         clock=clock,
         new_id=lambda: random_id("cmd"),
         task_timeout_ms=rules.assignment_timeout_s * 1000,
@@ -110,7 +116,7 @@ def jobs_of(
         leases=Leases(identities.store),
         feed=feed,
         clock=clock,
-        gone=GoneRule(after_s=rules.gone_after_s),
+        gone=GoneRule(after_s=rules.gone_after_s, postponed_s=rules.postponed_s),
         coordinator=coordinator,
         shared=shared,
     )

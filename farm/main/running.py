@@ -19,12 +19,17 @@ from farm.main.jobs import Jobs
 from farm.main.keys import DEFAULT_NAMESPACE
 from farm.main.stores import Stores
 from farm.manager.delivery import AppNode
+from farm.manager.loops import every
+from farm.manager.probing import Prober
 from farm.protocol.messages import Drain
 from farm.stores.ports.sharing import SharedLedger
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _STORE_PAUSE_S = 0.5
+_SWEEP_S = 1.0
+_SWEEPS_PER_WINDOW = 40
+"""So that what the rule says of windows is not late by much."""
 
 
 class Coordinator:
@@ -83,7 +88,9 @@ class Coordinator:
                 await self._live.wait_empty()
 
 
-def look_after(jobs: Jobs, sharing: Sharing | None) -> Callable[[], Coroutine[Any, Any, None]] | None:
+def look_after(
+    jobs: Jobs, sharing: Sharing | None
+) -> Callable[[], Coroutine[Any, Any, None]] | None:
     """Return what keeps up with agents that move between coordinators, where there are others."""
     if jobs.owning is not None:
         return jobs.owning.look
@@ -140,6 +147,16 @@ async def _over(stores: Stores, readiness: Readiness, shared: SharedLedger | Non
         for task in ends:
             task.cancel()
     return next(why for task, why in ends.items() if task in over)
+
+
+async def expiring(dispatcher: JobDispatcher, prober: Prober, window_s: float) -> None:
+    """Give up agents that are gone, and then end the links of those that are not registered."""
+
+    async def expire() -> None:
+        await dispatcher.sweep_gone()
+        await prober.end_unregistered()
+
+    await every(min(_SWEEP_S, window_s / _SWEEPS_PER_WINDOW), expire, name="expire")
 
 
 async def _begin_again(stores: Stores, shared: SharedLedger | None) -> None:

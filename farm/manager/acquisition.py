@@ -1,18 +1,20 @@
 """One acquisition: what the store has at hand; else a snapshot, a choice, and the store's word."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from farm.clock import Clock
-from farm.core import decide
-from farm.core.decide import Verdict
+from farm.core import decide, tiers
+from farm.core.decide import ContextKey, Verdict
 from farm.core.eligibility import Reason
 from farm.core.model import Assignment, Client, ClientId, Instant, Namespace, Request, Snapshot
 from farm.core.placement import MUST_CREATE, Means
 from farm.core.reservation import Denial
+from farm.core.tiers import Tier
 from farm.manager.choosing import Chooser
 from farm.manager.outcomes import Creation
+from farm.manager.placements import Placements
 from farm.manager.provisioning import Provisioner
 from farm.manager.strategies import Strategy
 from farm.protocol.plan import BrowserOptions
@@ -35,6 +37,14 @@ class Wish:
     timeout_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Passed:
+    """What was tried in one tier, and why each was not had."""
+
+    clients: Mapping[ClientId, Reason]
+    contexts: Mapping[ContextKey, Reason]
+
+
 class Acquisition:
     """Takes an idle context, or reserves the room for one that is to be created."""
 
@@ -44,6 +54,7 @@ class Acquisition:
         registry: AssignmentRegistry,
         presence: PresenceReader | None,
         provisioner: Provisioner,
+        placements: Placements,
         owner: str | Owner,
         name: str,
         clock: Clock,
@@ -51,6 +62,7 @@ class Acquisition:
         self._registry = registry
         self._presence = presence
         self._provisioner = provisioner
+        self._placements = placements
         self._owner = owner
         self._name = name
         self._clock = clock
@@ -64,34 +76,76 @@ class Acquisition:
         Where others were quicker with all that would have done, it reads afresh, a few times. What
         the store has at hand is taken without a reading, which would be of all there is.
         """
-        if (at_hand := await self._first_fit(wish)) is not None:
-            return at_hand
+        walked = await self._tiers(wish.request)
+        if walked is None:
+            return await self._refuse(wish.request)
         reads = 1
-        outcome = await self._look(wish)
+        outcome = await self._walk(wish, walked, first=True)
         while isinstance(outcome, Verdict) and _was_lost(outcome) and reads < _FRESH_READS:
             reads += 1
-            outcome = await self._look(wish)
+            outcome = await self._walk(wish, walked, first=False)
         return outcome
 
-    async def _look(self, wish: Wish) -> Assignment | Creation | Verdict:
-        request, now = wish.request, self._clock()
-        snapshot = await self._read(request.namespace, now)
+    async def _tiers(self, request: Request) -> tuple[Tier, ...] | None:
+        if request.node is not None:
+            return tiers.tiers(request, tiers.Unplaced())
+        placement = await self._placements.of(request.namespace)
+        return None if placement is None else tiers.tiers(request, placement)
+
+    async def _walk(
+        self, wish: Wish, walked: Sequence[Tier], *, first: bool
+    ) -> Assignment | Creation | Verdict:
+        """Try tier by tier. An earlier one is given up only where nothing can be had or made."""
+        now, snapshot = self._clock(), None
+        passed: list[_Passed] = []
+        for tier in walked:
+            asked = replace(wish, request=tiers.at(wish.request, tier))
+            if first and (at_hand := await self._first_fit(asked)) is not None:
+                return at_hand
+            snapshot = snapshot or await self._read(wish.request.namespace, now)
+            found = await self._look(asked, snapshot, now)
+            if not isinstance(found, _Passed):
+                return found
+            passed.append(found)
+        snapshot = snapshot or await self._read(wish.request.namespace, now)
+        means = self._means(wish.request.namespace, snapshot)
+        verdict = decide.explain(wish.request, snapshot, means, walked)
+        for one in passed:
+            verdict = replace(
+                verdict,
+                clients={**verdict.clients, **one.clients},
+                contexts={**verdict.contexts, **one.contexts},
+            )
+        return verdict
+
+    async def _look(
+        self, wish: Wish, snapshot: Snapshot, now: Instant
+    ) -> Assignment | Creation | _Passed:
+        request = wish.request
         taken = await self._chooser.take(
             request, snapshot, wish.strategy, now=now, timeout_s=wish.timeout_s
         )
         if isinstance(taken, Assignment):
             return taken
-        means = self._provisioner.means(self._not_ours(request.namespace, snapshot))
+        means = self._means(request.namespace, snapshot)
         created = await self._reserve(wish, snapshot, means, now)
         if isinstance(created, Creation):
             return created
-        verdict = decide.explain(request, snapshot, means)
         lost = {client_id: r for (client_id, _), r in taken.contexts.items() if _is_loss(r)}
-        return replace(
-            verdict,
-            clients={**verdict.clients, **lost, **created},
-            contexts={**verdict.contexts, **taken.contexts},
-        )
+        return _Passed(clients={**lost, **created}, contexts=taken.contexts)
+
+    async def _refuse(self, request: Request) -> Verdict:
+        """Say of those who might do that it is not known whether they may."""
+        snapshot = await self._read(request.namespace, self._clock())
+        verdict = decide.explain(request, snapshot)
+        clients = {
+            key: reason if reason in _WHATEVER_THE_PLACEMENT else Reason.PLACEMENT_UNKNOWN
+            for key, reason in verdict.clients.items()
+        }
+        return Verdict(clients=clients, contexts={})
+
+    def _means(self, namespace: Namespace, snapshot: Snapshot) -> Means:
+        return self._provisioner.means(self._not_ours(namespace, snapshot))
 
     async def _first_fit(self, wish: Wish) -> Assignment | None:
         """Let the store choose, where nobody else has a say in that."""
@@ -139,6 +193,13 @@ class Acquisition:
 
     def _owner_of(self, namespace: Namespace, client_id: ClientId) -> str:
         return self._owner if isinstance(self._owner, str) else self._owner(namespace, client_id)
+
+
+_WHATEVER_THE_PLACEMENT = (
+    Reason.OTHER_NAMESPACE,
+    Reason.OTHER_QUEUE,
+    Reason.ACTIVITY_NOT_SERVED,
+)
 
 
 def _was_lost(verdict: Verdict) -> bool:

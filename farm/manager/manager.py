@@ -22,12 +22,14 @@ from farm.manager.delivery import AppNode
 from farm.manager.handle import ContextHandle, release_context
 from farm.manager.misses import Miss, Misses
 from farm.manager.outcomes import Acquired, Creation, NotAcquired
+from farm.manager.placements import Placements
 from farm.manager.provisioning import Provisioner
 from farm.manager.strategies import Strategy
 from farm.manager.sweeping import Sweeper, release_expired
 from farm.manager.terms import Timing, checked_wait, request_of
 from farm.manager.waiting import Polling, look_until_had
 from farm.protocol.plan import PLAIN, BrowserOptions
+from farm.stores.ports.placements import NoPlacements, PlacementReader
 from farm.stores.ports.registries import (
     AssignmentRegistry,
     BrowserWindowRegistry,
@@ -56,6 +58,7 @@ class WorkerContextManager:
         provision_timeout_s: How long a creation may take until it is there to be used.
         provisioning_owner: The name of the one manager that creates, or `any`; or what says so
             for each namespace and client.
+        placements: On which nodes the work of each namespace runs; None is on any.
         name: This manager's name.
         clock: The time, in seconds since the Unix epoch.
         new_id: Gives the ids of commands.
@@ -78,6 +81,7 @@ class WorkerContextManager:
         task_timeout_check_interval_s: float = 30.0,
         provision_timeout_s: float = 30.0,
         provisioning_owner: str | Owner = ANY,
+        placements: PlacementReader | None = None,
         name: str = "manager",
         clock: Clock = system_clock,
         new_id: Callable[[], str] = lambda: f"cmd_{secrets.token_hex(12)}",
@@ -107,6 +111,7 @@ class WorkerContextManager:
             registry=context_registry,
             presence=_other_presence(context_registry, connection_registry),
             provisioner=self._provisioner,
+            placements=Placements(placements or NoPlacements(), clock),
             owner=provisioning_owner,
             name=name,
             clock=clock,
@@ -168,6 +173,9 @@ class WorkerContextManager:
         namespace: str,
         task_id: str,
         *,
+        task_queue: str | None = None,
+        activity_type: str | None = None,
+        node: str | None = None,
         client_type: str | None = None,
         requirements: Mapping[str, Any] | None = None,
         affinity_client_id: str | None = None,
@@ -182,6 +190,9 @@ class WorkerContextManager:
         outcome = await self.try_acquire(
             namespace,
             task_id,
+            task_queue=task_queue,
+            activity_type=activity_type,
+            node=node,
             client_type=client_type,
             requirements=requirements,
             affinity_client_id=affinity_client_id,
@@ -199,6 +210,9 @@ class WorkerContextManager:
         namespace: str,
         task_id: str,
         *,
+        task_queue: str | None = None,
+        activity_type: str | None = None,
+        node: str | None = None,
         client_type: str | None = None,
         requirements: Mapping[str, Any] | None = None,
         affinity_client_id: str | None = None,
@@ -214,6 +228,9 @@ class WorkerContextManager:
         Args:
             namespace: Whose contexts.
             task_id: A label on the assignment.
+            task_queue: The pool; None is the default one.
+            activity_type: Only clients that do this kind of work; None for any.
+            node: Only clients of this node; None for any.
             client_type: browser, console, mobile or web; None for any, but created is a browser's.
             requirements: Metadata a client must have, each key with exactly that JSON value.
             affinity_client_id: The client to be tried first; the others come after it.
@@ -233,6 +250,9 @@ class WorkerContextManager:
         request = request_of(
             namespace,
             task_id,
+            task_queue=task_queue,
+            activity_type=activity_type,
+            node=node,
             client_type=client_type,
             requirements=requirements,
             affinity_client_id=affinity_client_id,

@@ -8,6 +8,7 @@ from typing import Any
 from farm.core.json_values import json_flaw
 from farm.core.model import ClientId, ClientType, Namespace, Request, TaskId
 from farm.core.placement import ANYWHERE, BrowserPlacement, identity_in
+from farm.core.pools import queue_of
 from farm.errors import InvalidInputError
 from farm.protocol.plan import BrowserOptions, profile_of
 
@@ -63,6 +64,9 @@ def request_of(
     namespace: str,
     task_id: str,
     *,
+    task_queue: str | None,
+    activity_type: str | None,
+    node: str | None,
     client_type: str | None,
     requirements: Mapping[str, Any] | None,
     affinity_client_id: str | None,
@@ -76,7 +80,10 @@ def request_of(
         InvalidInputError: If a name is empty, there is no such client type, it has no windows and
             one is asked for, or a requirement is no JSON value.
     """
-    for name, given in (("namespace", namespace), ("task_id", task_id)):
+    named = {"namespace": namespace, "task_id": task_id}
+    named |= {} if activity_type is None else {"activity_type": activity_type}
+    named |= {} if node is None else {"node": node}
+    for name, given in named.items():
         if not given:
             raise InvalidInputError(f"{name} is empty")
     wanted = dict(requirements or {})
@@ -91,6 +98,9 @@ def request_of(
     return Request(
         namespace=Namespace(namespace),
         task_id=TaskId(task_id),
+        task_queue=queue_of(task_queue),
+        activity_type=activity_type,
+        node=node,
         client_type=kind,
         requirements=wanted,
         affinity_client_id=None if affinity_client_id is None else ClientId(affinity_client_id),

@@ -190,3 +190,13 @@ def test_a_token_that_cannot_be_read_is_named_by_its_variable(
     with pytest.raises(ValueError, match=f"{variable}={value} can't be read: [A-Z]") as caught:
         load(monkeypatch, **{variable: value}).secret()
     assert "Errno" not in str(caught.value)
+
+
+def test_an_agent_serves_the_default_queue_with_jobs_from_no_node_unless_it_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain = load(monkeypatch)
+    assert (plain.task_queue, plain.activity_types, plain.node) == ("default", ("job",), None)
+    said = {"AGENT_TASK_QUEUE": "q", "AGENT_ACTIVITY_TYPES": "job, crawl", "AGENT_NODE": "n1"}
+    told = load(monkeypatch, **said)
+    assert (told.task_queue, told.activity_types, told.node) == ("q", ("job", "crawl"), "n1")

@@ -20,6 +20,7 @@ from farm.core.model import (
     Window,
     WindowId,
 )
+from farm.core.pools import Exclusion
 from farm.core.reservation import Denial
 from farm.jobs.ports import Progress
 from tests.api.stack import AGENT, DEFAULT, Stack
@@ -36,6 +37,7 @@ async def connect(stack: Stack, name: str = AGENT, *namespaces: str) -> None:
             epoch=0,
             instance="i",
             namespaces=tuple(Namespace(one) for one in namespaces or ("default",)),
+            node="n1",
             metadata={"region": "eu"},
             capacity=Capacity(max_concurrency=2, max_windows=2, max_tabs_per_window=2),
             seen_at=system_clock(),
@@ -81,6 +83,11 @@ async def test_an_agent_is_shown_with_what_it_may_hold_and_holds(stack: Stack) -
     assert agent["client_id"] == AGENT
     assert agent["present"] is True
     assert agent["metadata"] == {"region": "eu"}
+    assert (agent["task_queue"], agent["activity_types"], agent["node"]) == (
+        "default",
+        ["job"],
+        "n1",
+    )
     assert agent["capacity"]["max_concurrency"] == 2
     assert (agent["used_slots"], agent["windows"], agent["contexts"]) == (1, 1, 2)
 
@@ -213,6 +220,13 @@ async def test_metrics_are_read_when_they_are_asked_for(stack: Stack) -> None:
     assert "farm_windows_prepared 1.0" in told
     assert "farm_windows_of_people 1.0" in told
     assert "farm_agents_draining 1.0" in told
+    assert 'farm_agents_excluded{exclusion="reachability_lost"} 0.0' in told
+    lost = {AGENT: Exclusion.REACHABILITY_LOST}
+    await stack.registry.publish_exclusions("one", lost, now=system_clock(), lease_s=60)
+    async with stack.http.get(f"{stack.url}/metrics", headers=stack.as_admin()) as response:
+        excluded = await response.text()
+    assert 'farm_agents_excluded{exclusion="reachability_lost"} 1.0' in excluded
+    assert 'farm_agents_excluded{exclusion="opening_probation"} 0.0' in excluded
 
 
 async def has_windows_of_each_kind(stack: Stack) -> None:

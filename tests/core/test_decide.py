@@ -31,6 +31,7 @@ from farm.core.model import (
     Window,
     WindowId,
 )
+from farm.core.pools import Exclusion
 
 NOW = Instant(1_000.0)
 WINDOW_S = 10.0
@@ -100,6 +101,10 @@ def clients(draw: st.DrawFn, client_id: str) -> Client:
         ),
         seen_at=Instant(NOW - draw(mostly(0.0, WINDOW_S, WINDOW_S + 0.1))),
         draining=draw(mostly(False, True)),
+        task_queue=draw(mostly("", "crawl")),
+        activity_types=frozenset(draw(mostly({"a", "b"}, {"b"}))),
+        node=draw(mostly("n1", "n2", "", None)),
+        excluded=draw(mostly(None, *Exclusion)),
         windows=windows,
         contexts=contexts,
         assignments={c: _assignment(client_id, c) for c in held},
@@ -117,6 +122,9 @@ requests = st.builds(
     Request,
     namespace=names.map(Namespace),
     task_id=st.just(TaskId("t")),
+    task_queue=mostly("default", "crawl"),
+    activity_type=mostly(None, "a"),
+    node=mostly(None, "n1", "n3"),
     client_type=mostly(None, ClientType.BROWSER, ClientType.CONSOLE),
     requirements=st.just({}) | st.dictionaries(names, json_leaves, max_size=1),
     affinity_client_id=st.sampled_from([None, ClientId("c2")]),
@@ -272,6 +280,13 @@ REJECTIONS = [
     ({"link": None}, {}, Reason.ABSENT),
     ({"seen_at": Instant(NOW - WINDOW_S - 0.1)}, {}, Reason.ABSENT),
     ({"namespaces": (Namespace("b"),)}, {}, Reason.OTHER_NAMESPACE),
+    ({"task_queue": "crawl"}, {}, Reason.OTHER_QUEUE),
+    ({"activity_types": frozenset({"b", "c"})}, {"activity_type": "a"}, Reason.ACTIVITY_NOT_SERVED),
+    ({"node": "n1"}, {"node": "n2"}, Reason.OTHER_NODE),
+    ({"node": None}, {"node": "n2"}, Reason.OTHER_NODE),
+    ({"node": ""}, {"node": ""}, Reason.OTHER_NODE),
+    ({"excluded": Exclusion.OPENING_PROBATION}, {}, Reason.IN_PROBATION),
+    ({"excluded": Exclusion.REACHABILITY_LOST}, {}, Reason.UNREACHABLE),
     ({}, {"client_type": ClientType.CONSOLE}, Reason.OTHER_CLIENT_TYPE),
     ({}, {"requirements": {"a": 1}}, Reason.REQUIREMENTS_NOT_MET),
     ({"link": LinkId("two/1")}, {"through": "tw"}, Reason.LINKED_ELSEWHERE),

@@ -40,6 +40,7 @@ from farm.stores.ledger import SqliteDatabase, SqlLedger
 from farm.stores.ledger.postgres import PostgresDatabase, Share
 from farm.stores.ledger.sharing import SqlSharing
 from farm.stores.memory import MemoryCommandLog, MemoryRegistry
+from farm.stores.ports.placements import PlacementReader
 from farm.stores.ports.registries import Registry
 from farm.stores.records import Attempt, Job
 from tests.identities import identity_book
@@ -80,6 +81,7 @@ class Farm:
         renew_interval_s: float,
         registry: Registry | None,
         name: str | None,
+        placements: PlacementReader | None = None,
     ) -> None:
         self.now = Instant(1_000_000.0 + (10_000 * store_epoch if registry is None else 0))
         self.name = name
@@ -107,7 +109,9 @@ class Farm:
                 ),
                 provision_timeout_s=5,
                 gone_after_s=WINDOW_S * 1.25,
+                postponed_s=WINDOW_S,
             ),
+            placements=placements,
             coordinator=name,
             shared=self.shared,
             answer_s=0.5,
@@ -140,18 +144,20 @@ class Farm:
         self.now = Instant(self.now + seconds)
         self.dispatcher.wake()
 
-    async def submit(self, **changes: Any) -> str:
+    async def submit(self, *, namespace: Namespace = NS, **changes: Any) -> str:
         body = json.dumps({**JOB, **changes}).encode()
-        job, _ = await self.jobs.submit(NS, body, "application/json", {}, None)
+        job, _ = await self.jobs.submit(namespace, body, "application/json", {}, None)
         return job.job_id
 
     async def job(self, job_id: str) -> Job:
         return await self.ledger.job(NS, job_id)
 
-    async def state(self, job_id: str, *states: str, within_s: float = 10) -> Job:
+    async def state(
+        self, job_id: str, *states: str, within_s: float = 10, namespace: Namespace = NS
+    ) -> Job:
         """Wait until the job is in one of the states."""
         async with asyncio.timeout(within_s):
-            while (job := await self.job(job_id)).state not in states:
+            while (job := await self.ledger.job(namespace, job_id)).state not in states:
                 await asyncio.sleep(0.005)
         return job
 
@@ -187,6 +193,7 @@ async def farm_on(
     registry: Registry | None = None,
     name: str | None = None,
     postgres: str | None = None,
+    placements: PlacementReader | None = None,
 ) -> AsyncIterator[Farm]:
     """Run a coordinator; leaving ends it as a kill would, with nothing said to agents.
 
@@ -197,7 +204,8 @@ async def farm_on(
     if postgres is not None:
         database = PostgresDatabase(postgres, Share(name=name or "farm", lease_s=600.0))
     ledger = SqlLedger(database)
-    farm = Farm(database, ledger, await ledger.open(), renew_interval_s, registry, name)
+    epoch = await ledger.open()
+    farm = Farm(database, ledger, epoch, renew_interval_s, registry, name, placements)
     try:
         async with asyncio.TaskGroup() as group:
             loop = farm.loop = group.create_task(farm.dispatcher.run())
@@ -217,6 +225,8 @@ class Agent:
     client_id: str = "a"
     slots: int = 1
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    namespaces: tuple[Namespace, ...] = (NS,)
+    node: str | None = None
     refuse_runs: str | None = None
     fail_opening: bool = False
     epoch: str = "browser-1"
@@ -259,8 +269,9 @@ class Agent:
                 link=self.link,
                 epoch=0,
                 instance=self.instance,
-                namespaces=(NS,),
+                namespaces=self.namespaces,
                 metadata=self.metadata,
+                node=self.node,
                 capacity=Capacity(
                     max_concurrency=self.slots,
                     max_windows=self.slots + 1,

@@ -112,7 +112,8 @@ def test_a_job_that_records_goes_to_agents_that_can() -> None:
 def test_a_job_that_records_nothing_has_the_hash_it_had_before_there_were_recordings() -> None:
     assert canonical_hash(job()) != canonical_hash(job("record: har"))
     assert "record" not in job().model_dump(mode="json", exclude={"record"})
-    assert canonical_hash(job()) == _hash_without({"record": True, "browser": {"use"}})
+    before = {"record": True, "browser": {"use"}, "queue": True, "node": True}
+    assert canonical_hash(job()) == _hash_without(before)
     assert canonical_hash(job("browser: auto")) != canonical_hash(job())
 
 
@@ -146,8 +147,12 @@ def test_jobs_that_ask_for_the_same_kind_of_worker_have_one_key() -> None:
         match_key(job("requires: {metadata: {region: eu, n: 1.0}}"), HERE),
         match_key(job(f"{eu}\nbrowser: {{context: reuse}}"), HERE),
         match_key(job("requires: {client_type: browser}"), HERE),
+        match_key(job(f"{eu}\nqueue: crawl"), HERE),
+        match_key(job(f"{eu}\nnode: n1"), HERE),
+        match_key(job(f"{eu}\nnode: n1"), HERE, Place.FLOW),
+        match_key(job(f"{eu}\nqueue: n1"), HERE, Place.FLOW),
     ]
-    assert len({match_key(job(eu), HERE), *others}) == 6
+    assert len({match_key(job(eu), HERE), *others}) == 10
 
 
 def test_the_hash_is_of_what_was_meant_and_not_of_how_it_was_written() -> None:
@@ -185,3 +190,10 @@ def test_private_hosts_are_those_named_literally_and_private(
     url: str, hosts: tuple[str, ...]
 ) -> None:
     assert private_hosts(job(steps=f"[{{goto: '{url}'}}, {{goto: '{url}'}}]")) == hosts
+
+
+def test_a_job_that_names_no_queue_and_no_node_has_the_hash_and_the_key_it_had_before() -> None:
+    assert canonical_hash(job("queue: default")) == canonical_hash(job())
+    assert match_key(job("queue: default"), HERE) == match_key(job(), HERE)
+    for said in ("queue: crawl", "node: n1"):
+        assert canonical_hash(job(said)) != canonical_hash(job())

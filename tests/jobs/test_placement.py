@@ -25,3 +25,11 @@ def test_a_window_that_is_reset_is_for_one_namespace_and_equal_options_only() ->
         profile("fresh", more=", locale: de-DE"),
     ]
     assert len({name for name, _ in asked}) == len(asked)
+
+
+def test_a_job_asks_for_its_queue_its_node_and_agents_that_do_jobs() -> None:
+    for place in Place:
+        text = b"name: a\nsteps: [back]\nqueue: crawl\nnode: n1\n"
+        spec = parse(text, content_type=None, params={})
+        request = request_for("j", Namespace("a"), spec, place)
+        assert (request.task_queue, request.node, request.activity_type) == ("crawl", "n1", "job")

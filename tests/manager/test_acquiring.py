@@ -90,6 +90,32 @@ async def test_only_who_has_exactly_the_required_metadata_is_asked(floor: Floor)
     assert verdict.clients[ClientId("a")] is Reason.REQUIREMENTS_NOT_MET
 
 
+async def test_only_who_serves_the_queue_does_the_work_and_is_on_the_node_is_asked(
+    floor: Floor,
+) -> None:
+    await floor.agent("a", "W1.a")
+    crawler: dict[str, Any] = {"task_queue": "q", "activity_types": frozenset({"crawl"})}
+    await floor.agent("b", "W2.a", "W3.a", node="n1", **crawler)
+    manager = floor.manager()
+    there = {"task_queue": "q", "activity_type": "crawl", "node": "n1"}
+    assert await held_by(manager, "t1", **there) == "W2.a"
+    assert await held_by(manager, "t2", task_queue="") == "W1.a"
+    for wrong, reason in (
+        ({"task_queue": "x"}, Reason.OTHER_QUEUE),
+        ({"activity_type": "x"}, Reason.ACTIVITY_NOT_SERVED),
+        ({"node": "x"}, Reason.OTHER_NODE),
+    ):
+        verdict = (await missed(manager, **{**there, **wrong})).verdict
+        assert verdict.clients[ClientId("b")] is reason
+
+
+@pytest.mark.parametrize("name", ["activity_type", "node"])
+async def test_an_empty_name_is_no_name(floor: Floor, name: str) -> None:
+    asked: dict[str, Any] = {name: ""}
+    with pytest.raises(InvalidInputError, match=name):
+        await floor.manager().acquire(NS, "t", **asked)
+
+
 async def test_affinity_is_tried_first_and_then_anybody_else(floor: Floor) -> None:
     await floor.agent("a", "W1.a")
     await floor.agent("b", "W2.a")

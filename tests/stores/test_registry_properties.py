@@ -29,6 +29,7 @@ from farm.core.model import (
     WindowId,
 )
 from farm.core.placement import MUST_CREATE, BrowserPlacement, Fill, Mode
+from farm.core.pools import DEFAULT_QUEUE, Exclusion
 from farm.core.reservation import Reservation
 from farm.stores.memory import MemoryRegistry
 from farm.stores.redis import RedisRegistry, connect
@@ -98,6 +99,9 @@ windows = st.sampled_from([WindowId("W1"), WindowId("windows"), WindowId("")])
 identities = st.sampled_from([None, "shop", "", "Ünï \ud83d/\\\0"])
 profiles = st.sampled_from(["", "p"])
 namespaces = st.sampled_from([Namespace("default"), Namespace("other")])
+queues = st.sampled_from(["", DEFAULT_QUEUE, DEFAULT_QUEUE, "crawl"])
+activities = st.frozensets(st.sampled_from(["job", "b\0"]), min_size=1)
+nodes = st.sampled_from([None, "", "n1", "n2\0"])
 types = st.sampled_from([ClientType.BROWSER, ClientType.CONSOLE])
 values = st.sampled_from([None, True, 1, 1.0, "1", 0.1 + 0.2, 10**30, [1, {"b": 2, "a": 1}], "é\0"])
 metadata = st.dictionaries(st.sampled_from(["k", "", "region/eu"]), values, max_size=2)
@@ -147,6 +151,9 @@ placements = st.one_of(
 requests = st.builds(
     request,
     namespace=namespaces,
+    task_queue=queues,
+    activity_type=st.sampled_from([None, "job", "b\0"]),
+    node=nodes,
     client_type=st.none() | types,
     requirements=st.just({}) | metadata,
     identity=st.none() | identities,
@@ -155,7 +162,10 @@ requests = st.builds(
     placement=st.none() | placements,
 )
 few = st.integers(0, 3)
-FIELDS = ("namespace", "client_type", "requirements", "identity", "profile")
+FIELDS = (
+    *("namespace", "task_queue", "activity_type", "node"),
+    *("client_type", "requirements", "identity", "profile"),
+)
 off = st.sampled_from([0, 0, 0, 0, -1, 1])
 timeouts = st.sampled_from([0.1, 7.3, 60.0, float("inf")])
 
@@ -209,6 +219,9 @@ class Anything(SideBySide):
         window = client.windows.get(context.window_id) if context.window_id is not None else None
         fits = request(
             namespace=data.draw(st.sampled_from(client.namespaces or ("none",))),
+            task_queue=client.task_queue,
+            activity_type=data.draw(st.sampled_from([None, *sorted(client.activity_types)])),
+            node=data.draw(st.sampled_from([None, client.node])),
             client_type=data.draw(st.sampled_from([None, client.client_type])),
             requirements=data.draw(st.sampled_from([{}, client.metadata])),
             identity=window.identity if window is not None else None,
@@ -232,6 +245,9 @@ class Anything(SideBySide):
                 "browser": st.sampled_from([None, "", "Chromium 1"]),
                 "client_type": types,
                 "namespaces": st.lists(namespaces, min_size=1, max_size=2).map(tuple),
+                "task_queue": queues,
+                "activity_types": activities,
+                "node": nodes,
                 "metadata": metadata,
                 "capacity": capacities,
                 "draining": seldom,
@@ -375,6 +391,18 @@ class Anything(SideBySide):
     @rule(seconds=st.sampled_from([0.1, 2.3, WINDOW_S]))
     def waits(self, seconds: float) -> None:
         self.now += seconds
+
+    @rule(
+        coordinator=st.sampled_from(["one", "two", "{3}"]),
+        excluded=st.dictionaries(ids, st.sampled_from(Exclusion), max_size=2),
+        lease_s=st.sampled_from([0.1, 2.3]),
+    )
+    def finds_who_does_not_answer(
+        self, coordinator: str, excluded: dict[ClientId, Exclusion], lease_s: float
+    ) -> None:
+        how = {"now": at(self.now), "lease_s": lease_s}
+        self.ask(self.both.publish_exclusions, coordinator, excluded, **how)
+        self.ask(self.both.exclusions, now=at(self.now))
 
     @rule()
     def sweeps_up(self) -> None:

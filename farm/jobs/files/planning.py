@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from farm.core.eligibility import canonical
 from farm.core.model import Namespace
+from farm.core.pools import DEFAULT_QUEUE
 from farm.jobs.files.places import Place, places
 from farm.jobs.files.spec import JobSpec
 from farm.protocol.plan import Borrows, BrowserOptions, Egress, Plan
@@ -108,12 +109,14 @@ def match_key(spec: JobSpec, namespace: Namespace, place: Place | None = None) -
         namespace: Whose it is.
         place: Where it is to run; by default where it is tried first.
     """
-    if (place or places(spec)[0]) is Place.FLOW:
-        return _digest([namespace, requirements(spec), Place.FLOW])[:32]
-    requires = spec.requires.model_dump(mode="json") | {"metadata": requirements(spec)}
-    kind: list[object] = [namespace, requires, identity(spec)]
-    if (use := spec.identity) is not None:
-        kind.append([use.name, use.mode])  # who waits for one identity waits for the same
+    kind: list[object] = [namespace, requirements(spec), Place.FLOW]
+    if (place or places(spec)[0]) is not Place.FLOW:
+        requires = spec.requires.model_dump(mode="json") | {"metadata": requirements(spec)}
+        kind = [namespace, requires, identity(spec)]
+        if (use := spec.identity) is not None:
+            kind.append([use.name, use.mode])  # who waits for one identity waits for the same
+    if (spec.queue, spec.node) != (DEFAULT_QUEUE, None):
+        kind.append({"queue": spec.queue, "node": spec.node})
     return _digest(kind)[:32]
 
 
@@ -122,6 +125,10 @@ def canonical_hash(spec: JobSpec) -> str:
     unsaid: dict[str, Any] = {"record": True} if spec.record is None else {}
     if spec.browser.use == "required":
         unsaid["browser"] = {"use"}
+    if spec.queue == DEFAULT_QUEUE:
+        unsaid["queue"] = True
+    if spec.node is None:
+        unsaid["node"] = True
     return _digest(spec.model_dump(mode="json", exclude=unsaid))
 
 

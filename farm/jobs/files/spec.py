@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from farm.core.pools import DEFAULT_QUEUE
 from farm.protocol.durations import DurationMs
 from farm.protocol.extraction import Strict
 from farm.protocol.identities import IdentityUse, Proxy
@@ -97,6 +98,10 @@ class JobSpec(Strict):
     """What becomes of the job when an effect may or may not have happened."""
     effects: Literal[Effect.ONCE, Effect.IDEMPOTENT] = Effect.ONCE
     """What an acting step counts as that says nothing itself."""
+    queue: str = Field(default=DEFAULT_QUEUE, min_length=1, max_length=200)
+    """The task queue: only agents that serve it get the job."""
+    node: str | None = Field(default=None, min_length=1, max_length=200)
+    """Only agents of this node get it; None is any."""
     requires: Requires = Requires()
     browser: Browser = Browser()
     identity: IdentityUse | None = None

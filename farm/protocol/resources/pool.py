@@ -26,6 +26,8 @@ class AgentView(Resource):
     client_type: str
     present: bool
     """Heard of lately, on a link that is open."""
+    excluded: str | None = None
+    """Why it is kept out for now: `opening_probation` or `reachability_lost`."""
     draining: bool
     """It takes nothing new."""
     draining_because: str | None = None
@@ -33,6 +35,10 @@ class AgentView(Resource):
     epoch: int
     browser: str | None = None
     namespaces: tuple[str, ...]
+    task_queue: str = "default"
+    activity_types: tuple[str, ...] = ()
+    """What kinds of work it does."""
+    node: str | None = None
     metadata: dict[str, Any]
     capacity: CapacityView
     used_slots: int

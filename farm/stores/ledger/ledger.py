@@ -10,6 +10,7 @@ from farm.core.job_states import JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
 from farm.stores.ledger import (
     attempts,
+    claiming,
     evidence,
     files,
     forgetting,
@@ -17,6 +18,7 @@ from farm.stores.ledger import (
     items,
     jobs,
     membership,
+    queue,
     recordings,
     tokens,
 )
@@ -127,11 +129,12 @@ class SqlLedger:
         now: Instant,
         without_keys: frozenset[str],
         without_jobs: frozenset[str],
+        served: Sequence[Namespace] = (),
         limit: int,
     ) -> Due:
-        """Return the oldest jobs that may start, and when the next one may."""
-        without = jobs.Without(keys=without_keys, jobs=without_jobs)
-        return await self._db.read(lambda db: jobs.due(db, now, without, limit, self._db.life))
+        """Return the jobs that are next, and when the next of the others may start."""
+        without = queue.Without(keys=without_keys, jobs=without_jobs)
+        return await self._db.read(lambda db: _due(db, now, without, served, limit, self._db.life))
 
     async def counts(self) -> Mapping[JobState, int]:
         """Count the jobs by state, with 0 for a state that none is in."""
@@ -298,6 +301,20 @@ def _record(
     life: int | None,
 ) -> int | None:
     return evidence.record(connection, attempt_id, token, entries, life)
+
+
+def _due(
+    connection: Connection,
+    now: Instant,
+    without: queue.Without,
+    served: Sequence[Namespace],
+    limit: int,
+    life: int | None,
+) -> Due:
+    if life is not None:
+        claimed = claiming.claimed_by_others(connection, life)
+        without = queue.Without(keys=without.keys, jobs=without.jobs | claimed)
+    return queue.due(connection, now, without, served, limit)
 
 
 def _record_of(connection: Connection, namespace: Namespace, job_id: str, events: int) -> JobRecord:

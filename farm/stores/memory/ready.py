@@ -22,8 +22,8 @@ _CLIENTS, _CONTEXTS = 32, 64
 K = TypeVar("K")
 Place = tuple[str | None, str]
 """Identity and profile of a window."""
-Kind = tuple[ClientType | None, Namespace, Place]
-"""What a request names: its type, or None for any."""
+Kind = tuple[ClientType | None, Namespace, str, Place]
+"""What a request names: its type, or None for any; its namespace, task queue and place."""
 
 
 class Ready:
@@ -74,7 +74,7 @@ class Ready:
             return
         load = client.used_slots() / limit
         kinds = [
-            (client_type, namespace, place)
+            (client_type, namespace, client.task_queue, place)
             for place, contexts in self._idle[client.client_id].items()
             if contexts
             for namespace in dict.fromkeys(client.namespaces)
@@ -102,7 +102,8 @@ class Ready:
             shown = [(self._shown[one][0], one) for one in few if one in self._shown]
             others: Iterable[ClientId] = [one for _, one in sorted(shown, reverse=packed)]
         else:
-            by_load = self._by_load.get((request.client_type, request.namespace, _asked(request)))
+            kind = (request.client_type, request.namespace, request.task_queue, _asked(request))
+            by_load = self._by_load.get(kind)
             loads = sorted(by_load or {}, reverse=packed)
             others = chain.from_iterable((by_load or {})[load] for load in loads)
         known = near is not None and near in self._idle

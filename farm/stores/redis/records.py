@@ -35,6 +35,7 @@ from farm.core.model import (
     link_of,
 )
 from farm.core.placement import ANYWHERE
+from farm.core.pools import DEFAULT_QUEUE, JOB, Exclusion
 from farm.core.reservation import Denial
 
 _WINDOWS, _FLOWS, _TAB = "windows", "flows", "tab:"
@@ -57,6 +58,7 @@ def request_text(request: Request) -> str:
     wanted: dict[str, Any] = {
         "namespace": request.namespace,
         "task_id": request.task_id,
+        "task_queue": request.task_queue,
         "requirements": {key: canonical(value) for key, value in request.requirements.items()},
         "place": place(request.identity, request.profile),
         "dedicated": request.dedicated,
@@ -64,6 +66,10 @@ def request_text(request: Request) -> str:
     }
     if placement is not None and placement.window_id is not None:
         wanted["window_id"] = placement.window_id
+    if request.activity_type is not None:
+        wanted["activity_type"] = request.activity_type
+    if request.node is not None:
+        wanted["node"] = request.node
     if request.client_type is not None:
         wanted["client_type"] = request.client_type
     if request.through is not None:
@@ -78,12 +84,16 @@ def client_fields(client: Client) -> list[str | int]:
         "draining": int(client.draining),
         "draining_because": client.draining_because,
         "namespaces": json_text(client.namespaces),
+        "task_queue": client.task_queue,
+        "activity_types": json_text(sorted(client.activity_types)),
         "max_windows": capacity.max_windows,
         "max_tabs_per_window": capacity.max_tabs_per_window,
         "max_flows": capacity.max_flows,
     }
     if capacity.max_concurrency is not None:
         fields["max_concurrency"] = capacity.max_concurrency
+    if client.node is not None:
+        fields["node"] = client.node
     if client.browser is not None:
         fields["browser"] = client.browser
     return flat(fields)
@@ -225,6 +235,9 @@ def client_from(parts: Sequence[Any]) -> Client:
             max_flows=int(fields["max_flows"]),
         ),
         seen_at=Instant(float(seen_at)),
+        task_queue=fields.get("task_queue", DEFAULT_QUEUE),
+        activity_types=frozenset(json.loads(fields.get("activity_types", json_text([JOB])))),
+        node=fields.get("node"),
         draining=fields["draining"] == "1",
         draining_because=fields.get("draining_because", ""),
         browser=fields.get("browser"),
@@ -236,6 +249,11 @@ def client_from(parts: Sequence[Any]) -> Client:
         opening_tabs={WindowId(field.removeprefix(_TAB)): n for field, n in counts.items()},
         opening_identities={identity: int(count) for identity, count in pairs(identities)},
     )
+
+
+def exclusions_from(flat: Sequence[str]) -> dict[ClientId, Exclusion]:
+    """Return the exclusions that exclusions.lua `exclusions` has read."""
+    return {ClientId(client_id): Exclusion(kind) for client_id, kind in pairs(flat)}
 
 
 def pairs(flat: Sequence[str]) -> Iterator[tuple[str, str]]:

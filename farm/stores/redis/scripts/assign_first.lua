@@ -5,7 +5,7 @@
 -- Taking wakes nobody.
 local CLIENTS, CONTEXTS, FEW = 32, 64, 4 -- and how many of either are read at once
 local request, now, window_s = cjson.decode(ARGV[2]), ARGV[3], ARGV[4]
-local name = ready(request.client_type or '', request.namespace, request.place)
+local name = ready(request.client_type or '', request.namespace, request.task_queue, request.place)
 
 -- Of this place it has nothing idle.
 local function drop(id)

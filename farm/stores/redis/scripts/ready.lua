@@ -2,8 +2,8 @@
 -- linked, take work, have a slot free and (but for some it will find out) an idle context, by load.
 -- Names have '\0' between their parts, of which no place, no type and no canonical value has one.
 
-local function ready(type, namespace, place)
-  return key('ready', table.concat({type, namespace, place}, '\0'))
+local function ready(type, namespace, task_queue, place)
+  return key('ready', table.concat({type, namespace, task_queue, place}, '\0'))
 end
 
 local function idle(place, context_id) return place .. '\0' .. context_id end
@@ -24,8 +24,8 @@ local function kinds(id, client)
   for _, place in ipairs(redis.call('SMEMBERS', key('places', id))) do
     local any = redis.call('ZLEXCOUNT', key('idle', id), idle_in(place)) > 0
     for _, namespace in ipairs(any and client.namespaces or {}) do
-      found[#found + 1] = ready('', namespace, place)
-      found[#found + 1] = ready(client.type, namespace, place)
+      found[#found + 1] = ready('', namespace, client.task_queue, place)
+      found[#found + 1] = ready(client.type, namespace, client.task_queue, place)
     end
   end
   return found

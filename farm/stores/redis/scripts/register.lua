@@ -13,7 +13,7 @@ else
   forget(id, PARTS)
   redis.call('HSET', key('client', id), 'epoch', redis.call('HINCRBY', key('epochs'), id, 1))
 end
-redis.call('HDEL', key('client', id), 'link', 'browser', 'max_concurrency')
+redis.call('HDEL', key('client', id), 'link', 'browser', 'node', 'max_concurrency')
 redis.call('HSET', key('client', id), 'instance', instance, 'epoch_name', epoch_name,
   'type', type, 'report', 0)
 if link ~= '' then

@@ -1,11 +1,19 @@
 -- Restates farm/core/eligibility.py CLIENT_CHECKS and CONTEXT_CHECKS, and reservation.py `deny_*`.
 -- Equality of JSON values is of their canonical texts, made by the caller.
 
-local function is_of_namespace(client, namespace)
-  for _, one in ipairs(client.namespaces) do
-    if one == namespace then return true end
+local function is_among(one, all)
+  for _, other in ipairs(all) do
+    if other == one then return true end
   end
   return false
+end
+
+local function is_in_pool(client, request)
+  local activity, node = request.activity_type, request.node
+  return is_among(request.namespace, client.namespaces)
+    and request.task_queue == client.task_queue
+    and (not activity or is_among(activity, cjson.decode(client.activity_types)))
+    and (not node or node == client.node)
 end
 
 local function meets(id, requirements)
@@ -23,11 +31,12 @@ end
 
 -- `given_back` slots are about to be free.
 local function deny_client(id, client, request, now, window_s, given_back)
-  if not is_of_namespace(client, request.namespace)
+  if not is_in_pool(client, request)
     or (request.client_type and request.client_type ~= client.type)
     or not meets(id, request.requirements)
     or not is_present(client, now, window_s)
     or not is_within_reach(client, request)
+    or excluded(id, now)
     or client.draining
     or not client.max_concurrency then return 'not_ready' end
   client.used = used_slots(id) - given_back
@@ -93,7 +102,9 @@ end
 
 local function deny_slot(id, client, now, window_s)
   if not client then return 'gone' end
-  if client.draining or not is_present(client, now, window_s) then return 'not_ready' end
+  if client.draining or not is_present(client, now, window_s) or excluded(id, now) then
+    return 'not_ready'
+  end
   if not client.max_concurrency or used_slots(id) >= client.max_concurrency then return 'full' end
 end
 

@@ -7,12 +7,14 @@ local PARTS = {'client', 'metadata', 'windows', 'identities', 'contexts', 'tabs'
 local function read_client(id)
   local found = redis.call('HMGET', key('client', id), 'epoch', 'epoch_name', 'type', 'instance',
     'link', 'draining', 'namespaces', 'max_concurrency', 'max_windows', 'max_tabs_per_window',
-    'max_flows')
+    'max_flows', 'task_queue', 'activity_types', 'node')
   if not found[1] then return nil end
   return {epoch = found[1], epoch_name = found[2], type = found[3], instance = found[4],
           link = found[5], draining = found[6] == '1', namespaces = cjson.decode(found[7]),
           max_concurrency = tonumber(found[8]), max_windows = tonumber(found[9]),
           max_tabs_per_window = tonumber(found[10]), max_flows = tonumber(found[11]),
+          task_queue = found[12] or 'default', activity_types = found[13] or '["job"]',
+          node = found[14],
           seen_at = redis.call('HGET', key('seen'), id)}
 end
 

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0007"
-down_revision = "0006"
+revision = "0008"
+down_revision = "0007"
 branch_labels = None
 depends_on = None
 
@@ -25,6 +25,14 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("client_id", name="pk_agents"),
     )
     op.add_column("jobs", sa.Column("claimed_by", sa.BigInteger()))
+    claimed = sa.text("claimed_by IS NOT NULL")
+    op.create_index(
+        "ix_jobs_claimed",
+        "jobs",
+        ["claimed_by"],
+        sqlite_where=claimed,
+        postgresql_where=claimed,
+    )
     op.add_column("attempts", sa.Column("owner", sa.BigInteger()))
     op.add_column("attempts", sa.Column("orphaned_at", sa.Double()))
 

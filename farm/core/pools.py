@@ -1,0 +1,22 @@
+"""What routes work inside a namespace: pools, kinds of work, and who is kept out for now."""
+
+from enum import StrEnum
+
+DEFAULT_QUEUE = "default"
+"""The pool of who names none, whether it asks or serves."""
+JOB = "job"
+"""The activity type of a job's attempt."""
+
+
+class Exclusion(StrEnum):
+    """Why an agent that is connected is not chosen for now."""
+
+    OPENING_PROBATION = "opening_probation"
+    """It is new, and has not answered yet."""
+    REACHABILITY_LOST = "reachability_lost"
+    """It has ceased to answer."""
+
+
+def queue_of(name: str | None) -> str:
+    """Return the task queue that a name means: no name, or an empty one, is the default queue."""
+    return name or DEFAULT_QUEUE
