@@ -255,7 +255,7 @@ async def test_a_life_ends_by_itself_when_it_can_not_be_renewed_in_time() -> Non
     with_no_server = PostgresDatabase(
         "postgresql://nobody@/farm?host=/nowhere", Share(name="one", lease_s=0.2)
     )
-    with_no_server._live(1, asyncio.get_running_loop().time())
+    with_no_server._live(1, asyncio.get_running_loop().time() + 0.2)
     assert with_no_server.alive
     async with asyncio.timeout(10):
         await with_no_server.lapsed()

@@ -42,6 +42,8 @@ _SETTINGS = {
 }
 _TRIES = 5
 _RENEWALS_PER_LEASE = 4
+_START_S = 30.0
+"""A start may take so long: the lease is renewed only when the coordinator dispatches."""
 _LEAVE_S = 5.0
 _LOCKED_S = 3.0
 """Well within the time that agents wait for somebody to go on with what they run."""
@@ -122,7 +124,7 @@ class PostgresDatabase:
             since = asyncio.get_running_loop().time()
             async with self._engine.begin() as connection:
                 life = await connection.run_sync(self._prepare)
-            self._live(life, since)
+            self._live(life, since + self._first_lease_s)
         except FAILURES as error:
             await self.close()
             raise StoreUnavailableError(
@@ -139,12 +141,14 @@ class PostgresDatabase:
         if self._share is None:
             membership.end_all(connection)
             return None
-        return membership.join(connection, self._share.name, self._share.lease_s)
+        return membership.join(connection, self._share.name, self._first_lease_s)
 
-    def _live(self, life: int | None, since: float) -> None:
-        self.life = life
-        if self._share is not None:
-            self._lives_until = since + self._share.lease_s
+    @property
+    def _first_lease_s(self) -> float:
+        return 0.0 if self._share is None else max(self._share.lease_s, _START_S)
+
+    def _live(self, life: int | None, until: float) -> None:
+        self.life, self._lives_until = life, until
 
     @property
     def alive(self) -> bool:
@@ -167,7 +171,7 @@ class PostgresDatabase:
             return membership.join(connection, share.name, share.lease_s)
 
         since = asyncio.get_running_loop().time()
-        self._live(await self._write(anew), since)
+        self._live(await self._write(anew), since + share.lease_s)
 
     async def lapsed(self) -> None:
         """Renew the lease, and return when that could not be done in time; if shared.
