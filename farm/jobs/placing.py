@@ -1,7 +1,7 @@
 """Places queued jobs: on whom each may run, and why one can't yet."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -11,9 +11,10 @@ from farm.clock import Clock
 from farm.core.decide import Verdict
 from farm.core.eligibility import Reason
 from farm.core.job_states import JobState
-from farm.core.model import ClientId, Instant, Namespace
+from farm.core.model import ClientId, Instant, Namespace, Request
 from farm.errors import StoreUnavailableError
 from farm.jobs.attempts import AttemptRunner
+from farm.jobs.explaining import waiting_for
 from farm.jobs.files import JobSpec, Place, falls_back_to, place_of
 from farm.jobs.leasing import Leases
 from farm.jobs.placement import request_for
@@ -117,12 +118,17 @@ class Placing:
         self._placed, self._queued, self._unstarted = set(), {}, {}
 
     def close(self) -> None:
-        """Place nothing more."""
+        """Place nothing more; nobody waits here any longer."""
         self._closed = True
+        self._waiting = {}
 
     def waiting(self, match_key: str) -> Waiting | None:
         """See `Dispatcher.waiting`."""
         return self._waiting.get(match_key)
+
+    def unserved(self) -> Mapping[str, Waiting]:
+        """See `Dispatcher.unserved`."""
+        return dict(self._waiting)
 
     def let_rested(self, now: Instant) -> None:
         """Let agents that have rested be created on again."""
@@ -187,12 +193,12 @@ class Placing:
         """Place a job, or say why not."""
         options = await self._leases.take(job, spec)
         if isinstance(options, Waiting):
-            self._waiting[job.match_key] = options
+            self._wait(job, options)
             return options
         begun, place = await self._begin_somewhere(job, spec, options)
         if isinstance(begun, NotAcquired):
             self._leases.give_back(job.job_id)
-            self._explain(job, begun.verdict)
+            self._wait(job, waiting_for(self._request(job, spec, place, options), begun.verdict))
             return begun
         if not await self._claim(job, begun):
             self._elsewhere.add(job.job_id)
@@ -235,10 +241,9 @@ class Placing:
     async def _begin(
         self, job: Job, spec: JobSpec, place: Place, options: BrowserOptions
     ) -> Acquired | NotAcquired | Creation:
-        request = request_for(job.job_id, job.namespace, spec, place, options)
         try:
             return await self._manager.begin(
-                replace(request, through=self._coordinator),
+                self._request(job, spec, place, options),
                 options=options,
                 create_not_on=self._resting,
             )
@@ -246,20 +251,25 @@ class Placing:
             self._leases.give_back(job.job_id)
             raise
 
+    def _request(self, job: Job, spec: JobSpec, place: Place, options: BrowserOptions) -> Request:
+        request = request_for(job.job_id, job.namespace, spec, place, options)
+        return replace(request, through=self._coordinator)
+
     async def _carry(
         self, job: Job, spec: JobSpec, begun: Acquired | Creation, place: Place
     ) -> None:
         del self._unstarted[job.job_id]
         ended = None
         try:
-            outcome = await self._manager.complete(begun) if isinstance(begun, Creation) else begun
-            if isinstance(outcome, NotAcquired):
-                self._explain(job, outcome.verdict)
-                if outcome.verdict.reason is Reason.CREATION_FAILED:
-                    self._rest(outcome.verdict.clients)
-                return
+            if isinstance(begun, Creation):
+                held = await self._manager.complete(begun)
+                if isinstance(held, NotAcquired):
+                    self._rest_after(job, begun, held.verdict)
+                    return
+            else:
+                held = begun
             ended = await self._runner.run(
-                job, spec, outcome.handle, place, began=lambda: self._began(job)
+                job, spec, held.handle, place, began=lambda: self._began(job)
             )
         except StoreUnavailableError as error:
             log.warning("dispatch.skipped", job_id=job.job_id, reason=error.detail)
@@ -283,17 +293,19 @@ class Placing:
             # It stays this one's, which places it again; or ends with this one's life.
             log.warning("claim.not_given_up", job_id=job.job_id, reason=error.detail)
 
-    def _rest(self, clients: Iterable[ClientId]) -> None:
-        until = Instant(self._clock() + _REST_S)
-        self._resting = {**self._resting, **dict.fromkeys(clients, until)}
+    def _rest_after(self, job: Job, creation: Creation, verdict: Verdict) -> None:
+        self._wait(job, waiting_for(creation.request, verdict))
+        if verdict.reason is Reason.CREATION_FAILED:
+            until = Instant(self._clock() + _REST_S)
+            self._resting = {**self._resting, **dict.fromkeys(verdict.clients, until)}
 
-    def _explain(self, job: Job, verdict: Verdict) -> None:
-        reasons = sorted({reason.value for reason in verdict.clients.values()})
-        self._waiting[job.match_key] = Waiting(
-            reason=verdict.reason.value if verdict.reason is not None else "no_agent",
-            remedy=verdict.remedy,
-            detail=f"{len(verdict.clients)} agents looked at: {', '.join(reasons) or 'none'}",
-        )
+    def _wait(self, job: Job, waiting: Waiting) -> None:
+        """Say why jobs of this kind wait; they do so since the first time that was said."""
+        if self._closed:
+            return
+        before = self._waiting.get(job.match_key)
+        since = self._clock() if before is None else before.since
+        self._waiting[job.match_key] = replace(waiting, since=since)
 
     async def give_back_unstarted(self) -> None:
         """Give back what was taken for tasks that were cancelled before their first step."""
