@@ -15,6 +15,9 @@ from tests.e2e.storm.storm import Storm
 from tests.e2e.storm.targets import Target
 from tests.e2e.storm.verdict import flaws, impossible
 from tests.simulated.site import Done
+from tests.stores.conftest import Databases, postgres, redis_url
+
+__all__ = ["postgres", "redis_url"]
 
 SEEDS = (1, 2)
 EVERY = list(Blow)
@@ -27,6 +30,18 @@ async def test_whatever_is_killed_stopped_or_cut_off_nothing_is_lost_and_nothing
 ) -> None:
     said: list[str] = []
     storm = Storm(seed=seed, jobs=75, lasts_s=25.0, say=said.append)
+    await storm.run(tmp_path)
+    assert storm.flaws == [], "\n".join([*said, *storm.flaws])
+    assert storm.ends["succeeded"] > 40, storm.ends
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS[:1])
+async def test_coordinators_that_share_everything_lose_nothing_either_nor_what_they_share(
+    tmp_path: Path, redis_url: str, postgres: Databases, seed: int
+) -> None:
+    said: list[str] = []
+    storm = Storm(seed=seed, coordinators=3, jobs=75, lasts_s=25.0, say=said.append)
     await storm.run(tmp_path)
     assert storm.flaws == [], "\n".join([*said, *storm.flaws])
     assert storm.ends["succeeded"] > 40, storm.ends
