@@ -1,6 +1,6 @@
 """What the handlers are given."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -19,14 +19,17 @@ from farm.jobs.ports import Dispatcher
 from farm.jobs.service import JobService
 from farm.jobs.why import Explaining
 from farm.manager.delivery import AppNode
+from farm.manager.leaving import Leaving
 from farm.manager.misses import Miss
 from farm.manager.namespaces import NamespaceBook
 from farm.stores.ports.artifacts import ArtifactStore
+from farm.stores.ports.cluster_events import ClusterEvents
+from farm.stores.ports.deployments import Deployments
 from farm.stores.ports.ledger import Ledger
 from farm.stores.ports.registries import ContextRegistry
 
-Owns = Callable[[str, ClientId], bool]
-"""(token_id, client_id) -> whether this token is connected as this agent now."""
+Owns = Callable[[str, ClientId], Awaitable[bool]]
+"""(token_id, client_id) -> whether this token was the last to be connected as this agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,9 @@ class Deps:
     identities: IdentityBook
     dispatcher: Dispatcher
     feed: JobFeed
+    events: ClusterEvents
+    leaving: Leaving
+    deployments: Deployments
     tokens: TokenBook
     namespaces: NamespaceBook
     owns: Owns

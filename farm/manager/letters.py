@@ -23,7 +23,7 @@ class Order(Letter):
 
 
 class Word(Letter):
-    """What became of an order: the link it went out on, or why it did not."""
+    """What became of an order or signal: the link it went out on, or why it did not."""
 
     kind: Literal["word"] = "word"
     command_id: str
@@ -39,6 +39,16 @@ class Passage(Letter):
     message: wire.ToAgent
 
 
+class Signal(Letter):
+    """Tell your agent, and write back a `Word`: no link, no signal."""
+
+    kind: Literal["signal"] = "signal"
+    sender: str
+    signal_id: str
+    client_id: str
+    message: wire.ToAgent
+
+
 class Reply(Letter):
     """My agent answers a command."""
 
@@ -49,5 +59,41 @@ class Reply(Letter):
     answer: Annotated[wire.Ack | wire.Result, Field(discriminator="op")]
 
 
-AnyLetter = Annotated[Order | Word | Passage | Reply, Field(discriminator="kind")]
+class Change(Letter):
+    """Something of a job has changed in a ledger that coordinators share."""
+
+    kind: Literal["change"] = "change"
+    jobs: dict[str, bool] = Field(default_factory=dict)
+    """By job_id, whether it may have come to rest."""
+    due: bool = False
+    """Jobs may have been queued."""
+
+
+class Wish(Letter):
+    """Do to a job's attempt what a person wants, and write back a `Granted`."""
+
+    kind: Literal["wish"] = "wish"
+    sender: str
+    wish_id: str
+    job_id: str
+    wanted: wire.Intervention
+    by: str
+    text: str = ""
+
+
+class Granted(Letter):
+    """What became of a wish."""
+
+    kind: Literal["granted"] = "granted"
+    wish_id: str
+    intervention_id: str
+    outcome: wire.InterventionOutcome
+    detail: str = ""
+    attempt_id: str | None = None
+
+
+AboutJobs = Change | Wish | Granted
+AnyLetter = Annotated[
+    Order | Word | Passage | Signal | Reply | AboutJobs, Field(discriminator="kind")
+]
 letters: TypeAdapter[AnyLetter] = TypeAdapter(AnyLetter)

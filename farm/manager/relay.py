@@ -1,8 +1,9 @@
 """Commands for agents whose link another coordinator holds, and their way back."""
 
 import asyncio
+import secrets
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
@@ -12,7 +13,19 @@ from pydantic import ValidationError
 from farm.core.model import ClientId, LinkId, Namespace
 from farm.errors import ClientAbsentError, StoreUnavailableError
 from farm.manager.evidence import Answer
-from farm.manager.letters import AnyLetter, Order, Passage, Reply, Word, letters
+from farm.manager.letters import (
+    AboutJobs,
+    AnyLetter,
+    Change,
+    Granted,
+    Order,
+    Passage,
+    Reply,
+    Signal,
+    Wish,
+    Word,
+    letters,
+)
 from farm.protocol import messages as wire
 from farm.stores.ports.routes import CoordinatorId, Route, Routes
 
@@ -58,7 +71,7 @@ class Carrier(Protocol):
         """
         ...
 
-    async def tell_here(self, client_id: ClientId, message: wire.ToAgent) -> None:
+    async def tell_here(self, client_id: ClientId, message: wire.ToAgent) -> LinkId:
         """Send a message on a link held here. Raises ClientAbsentError if there is none."""
         ...
 
@@ -95,6 +108,13 @@ class Relay:
         self._word_within_s = word_within_s
         self._words: dict[str, asyncio.Future[Word]] = {}
         self._forwarded: OrderedDict[str, _Forwarded] = OrderedDict()
+        self.about_jobs: Callable[[AboutJobs], None] = lambda letter: None
+        """Called with what other coordinators write of jobs of a ledger that they share."""
+
+    @property
+    def coordinator(self) -> CoordinatorId:
+        """Whose end of it this is."""
+        return self._routes.coordinator
 
     async def run(self, node: Carrier) -> None:
         """Serve the other coordinators, until cancelled."""
@@ -144,7 +164,7 @@ class Relay:
             namespace=namespace,
             command=command,
         )
-        word = await self._word_of(route.coordinator, order)
+        word = await self._word_of(route.coordinator, command.command_id, order)
         if word is None:
             if await self._is_withdrawn(node, namespace, command.command_id):
                 raise ClientAbsentError(f"the coordinator that holds {client_id} does not answer")
@@ -153,19 +173,18 @@ class Relay:
             raise ClientAbsentError(word.absent)
         return Route(coordinator=route.coordinator, link=LinkId(word.link))
 
-    async def _word_of(self, to: CoordinatorId, order: Order) -> Word | None:
-        command_id = order.command.command_id
+    async def _word_of(self, to: CoordinatorId, id: str, letter: Order | Signal) -> Word | None:
         word: asyncio.Future[Word] = asyncio.get_running_loop().create_future()
-        self._words[command_id] = word
+        self._words[id] = word
         try:
-            if not await self._routes.post(to, order.model_dump_json(exclude_none=True)):
+            if not await self._routes.post(to, letter.model_dump_json(exclude_none=True)):
                 return None
             async with asyncio.timeout(self._word_within_s):
                 return await word
         except (TimeoutError, StoreUnavailableError):
             return None  # it may have been posted, read, and done
         finally:
-            del self._words[command_id]
+            del self._words[id]
 
     @staticmethod
     async def _is_withdrawn(node: Carrier, namespace: Namespace | None, command_id: str) -> bool:
@@ -192,6 +211,47 @@ class Relay:
             raise ClientAbsentError(f"agent {client_id} is out of reach: {error.detail}") from error
         if not posted:
             raise _not_connected(client_id)
+
+    async def signal(self, client_id: ClientId, message: wire.ToAgent) -> None:
+        """Have a message sent, and hear that it was.
+
+        Raises:
+            ClientAbsentError: If it was not, or nobody says that it was.
+            StoreUnavailableError: If where its link is can't be read; nothing was sent.
+        """
+        route = await self._routes.route(client_id)
+        if route is None:
+            raise _not_connected(client_id)
+        letter = Signal(
+            sender=self._routes.coordinator,
+            signal_id=f"signal-{secrets.token_hex(8)}",
+            client_id=client_id,
+            message=message,
+        )
+        word = await self._word_of(route.coordinator, letter.signal_id, letter)
+        if word is None:
+            raise ClientAbsentError(f"the coordinator that holds {client_id} does not answer")
+        if word.link is None:
+            raise ClientAbsentError(word.absent)
+
+    # Of jobs
+
+    async def write(self, letter: AboutJobs, *, to: CoordinatorId | None = None) -> None:
+        """Write to a coordinator, or to all others; whether it arrives nobody knows.
+
+        Raises:
+            StoreUnavailableError: If it can't be posted.
+        """
+        text = letter.model_dump_json(exclude_none=True)
+        if to is None:
+            await self._routes.post_others(text)
+        else:
+            await self._routes.post(to, text)
+
+    async def holder(self, client_id: ClientId) -> CoordinatorId | None:
+        """Return which coordinator has an agent's link. Raises StoreUnavailableError."""
+        route = await self._routes.route(client_id)
+        return None if route is None else route.coordinator
 
     # Those of the others
 
@@ -236,6 +296,15 @@ class Relay:
             word = Word(command_id=command_id, absent=error.detail)
         await self._routes.post(sender, word.model_dump_json(exclude_none=True))
 
+    async def _signal(self, node: Carrier, signal: Signal) -> None:
+        try:
+            link = await node.tell_here(ClientId(signal.client_id), signal.message)
+            word = Word(command_id=signal.signal_id, link=link)
+        except ClientAbsentError as error:
+            word = Word(command_id=signal.signal_id, absent=error.detail)
+        sender = CoordinatorId(signal.sender)
+        await self._routes.post(sender, word.model_dump_json(exclude_none=True))
+
     # The loops
 
     async def _read(self, node: Carrier) -> None:
@@ -266,8 +335,12 @@ class Relay:
                     word.set_result(letter)
             case Passage(client_id=client_id, message=message):
                 await node.tell_here(ClientId(client_id), message)
+            case Signal():
+                await self._signal(node, letter)
             case Reply(client_id=client_id, answer=answer, noted=noted):
                 await node.taken_in(ClientId(client_id), answer, noted=noted)
+            case Change() | Wish() | Granted():
+                self.about_jobs(letter)
             case _:
                 assert_never(letter)
 
