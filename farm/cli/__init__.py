@@ -15,7 +15,9 @@ from farm.cli import (
     identities,
     jobs,
     live,
+    namespaces,
     output,
+    pools,
     run,
     tokens,
     up,
@@ -36,10 +38,13 @@ app.add_typer(files.app, name="files")
 app.command()(fleet.agents)
 app.command()(fleet.workers)
 app.command()(fleet.windows)
+app.command()(pools.pools)
+jobs.app.command()(pools.why)
 app.command()(live.live)
 app.command()(evidence.command)
 app.command()(evidence.delivery)
 app.add_typer(identities.app, name="identities")
+app.add_typer(namespaces.app, name="namespaces")
 app.add_typer(tokens.app, name="token")
 app.command()(verify.verify)
 app.command()(doctor.doctor)

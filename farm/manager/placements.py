@@ -1,6 +1,6 @@
 """The placements of namespaces, read now and then."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -34,6 +34,11 @@ class Placements:
         self._clock = clock
         self._kept_s = kept_s
         self._known: dict[Namespace, _Known] = {}
+
+    def changed(self, namespace: Namespace) -> None:
+        """Believe what is known of a namespace only while nothing else can be read."""
+        if (known := self._known.get(namespace)) is not None:
+            self._known[namespace] = replace(known, until=Instant(0.0))
 
     async def of(self, namespace: Namespace) -> NodePlacement | None:
         """Return where a namespace's work runs; None where that can't be known now."""

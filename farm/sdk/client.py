@@ -2,10 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
-from urllib.parse import quote
 
 from farm.protocol.evidence import DeliveryView, EvidenceView
 from farm.protocol.identities import IdentityList, IdentityView
@@ -23,6 +22,9 @@ from farm.protocol.resources import (
     JobList,
     JobView,
     LiveLinkCreated,
+    NamespaceList,
+    NamespaceView,
+    PlacementKind,
     PointView,
     ReadyView,
     Scope,
@@ -35,11 +37,13 @@ from farm.protocol.resources import (
     WorkerView,
 )
 from farm.sdk.errors import FarmUnreachableError
+from farm.sdk.pools import PoolCalls
 from farm.sdk.streams import lines, server_sent
 from farm.sdk.transport import QUIET_S, Query, Transport, chunks, parsed
+from farm.sdk.transport import path_of as _path
 
 
-class FarmClient:
+class FarmClient(PoolCalls):
     """A farm, by its URL and a token of scope admin. Use it as an async context manager.
 
     Every call raises `FarmApiError` where the farm answers with a problem and
@@ -293,9 +297,46 @@ class FarmClient:
         async with self._farm.open("DELETE", _path("identities", name)):
             pass
 
-    async def create_token(self, scope: Scope, name: str = "") -> TokenCreated:
-        """Make a token; this answer is the only one that has its secret."""
-        body = json.dumps({"scope": scope, "name": name}).encode()
+    async def namespaces(self) -> list[NamespaceView]:
+        """Return the namespaces: all of them to an operator, else the own one."""
+        found = await self._farm.call(NamespaceList, "GET", "/v1/namespaces")
+        return list(found.items)
+
+    async def create_namespace(self, name: str) -> NamespaceView:
+        """Make a namespace, or return the one that is there."""
+        body = json.dumps({"name": name}).encode()
+        return await self._farm.call(NamespaceView, "POST", "/v1/namespaces", data=body)
+
+    async def place_namespace(
+        self, name: str, placement: PlacementKind, labels: Iterable[str] = ()
+    ) -> NamespaceView:
+        """Say where the work of a namespace is done."""
+        body = json.dumps({"placement": placement, "labels": list(labels)}).encode()
+        path = _path("namespaces", name, "placement")
+        return await self._farm.call(NamespaceView, "PUT", path, data=body)
+
+    async def create_token(
+        self,
+        scope: Scope,
+        name: str = "",
+        *,
+        namespaces: Sequence[str] | None = None,
+        task_queues: Sequence[str] | None = None,
+        nodes: Sequence[str] | None = None,
+        metadata: Mapping[str, Sequence[Any] | None] | None = None,
+    ) -> TokenCreated:
+        """Make a token; this answer is the only one that has its secret.
+
+        What is said beside its scope bounds it: see `TokenCreate`.
+        """
+        bounds = {
+            "namespaces": namespaces,
+            "task_queues": task_queues,
+            "nodes": nodes,
+            "metadata": metadata,
+        }
+        said = {key: bound for key, bound in bounds.items() if bound is not None}
+        body = json.dumps({"scope": scope, "name": name, **said}).encode()
         return await self._farm.call(TokenCreated, "POST", "/v1/tokens", data=body)
 
     async def revoke_token(self, token_id: str) -> None:
@@ -334,7 +375,3 @@ def _in_envelope(file: bytes, content_type: str | None, params: Mapping[str, Any
         return None
     sent = {"job": text, "params": dict(params), "content_type": content_type}
     return json.dumps(sent, ensure_ascii=False).encode("utf-8", "surrogatepass")
-
-
-def _path(*segments: str) -> str:
-    return "/v1/" + "/".join(quote(segment, safe="") for segment in segments)

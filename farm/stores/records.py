@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from farm.core.admission import UNBOUNDED, Bounds
 from farm.core.control import Control
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
@@ -66,9 +67,19 @@ class Due:
     """What waits in the queue at one moment."""
 
     jobs: Sequence[Job]
-    """The oldest that may start, at most as many as were asked for."""
+    """Those that are next, at most as many as were asked for; there may be more if any is."""
     next_start: Instant | None
     """When the next of those that may not start yet may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued:
+    """The queued jobs of one match key."""
+
+    match_key: str
+    count: int
+    jobs: Sequence[Job]
+    """The oldest of them, at most as many as were asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +203,8 @@ class TokenRecord:
     name: str
     created_at: Instant
     revoked_at: Instant | None = None
+    bounds: Bounds = UNBOUNDED
+    """Of scope `agent` only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,17 +25,21 @@ from farm.config import LiveSettings
 from farm.core.commands import Retention
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
+from farm.core.namespaces import Minting, Origin
 from farm.jobs.feed import JobFeed
 from farm.jobs.ids import random_id
 from farm.jobs.interventions import Interventions
 from farm.jobs.live import LiveAttempts
 from farm.jobs.ports import Progress, Waiting
 from farm.jobs.service import JobService
+from farm.jobs.why import Explaining
 from farm.main.live import live_of
+from farm.manager import WorkerContextManager
 from farm.manager.delivery import AppNode
 from farm.manager.misses import Misses
+from farm.manager.namespaces import NamespaceBook
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqliteDatabase, SqlLedger
+from farm.stores.ledger import SqlBacklog, SqliteDatabase, SqlLedger, SqlNamespaces
 from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.stores.records import Attempt, Evidence, Expected, Finish, Item
 from tests.identities import identity_book
@@ -55,6 +59,9 @@ class StandInDispatcher:
     cancelled: list[str] = field(default_factory=list)
     waits: dict[str, Waiting] = field(default_factory=dict)
     does: dict[str, Progress] = field(default_factory=dict)
+
+    def unserved(self) -> Mapping[str, Waiting]:
+        return self.waits
 
     def wake(self) -> None:
         self.woken += 1
@@ -82,6 +89,9 @@ class Stack:
     dispatcher: StandInDispatcher
     feed: JobFeed
     tokens: TokenBook
+    namespaces: NamespaceBook
+    told: list[tuple[str, Namespace, Mapping[str, Any]]]
+    """What was told of namespaces."""
     jobs: JobService
     admin: str
     agent: str
@@ -227,6 +237,7 @@ async def running(
     live_settings: LiveSettings = LIVE,
     coordinator: str | None = None,
     recordings_max_bytes: int = 2**40,
+    minting: Minting = "closed",
 ) -> AsyncIterator[Stack]:
     """Serve the API on a free loopback port."""
     database = SqliteDatabase(directory / "farm.db")
@@ -236,10 +247,25 @@ async def running(
         registry = MemoryRegistry(store_epoch=store_epoch, presence_window_s=10.0)
         dispatcher, feed, probe = StandInDispatcher(), JobFeed(), Probe()
         tokens = TokenBook(ledger, system_clock)
+        told: list[tuple[str, Namespace, Mapping[str, Any]]] = []
+        namespaces = NamespaceBook(
+            SqlNamespaces(database),
+            system_clock,
+            minting=minting,
+            tell=lambda *event: told.append(event),
+            moved=lambda _: dispatcher.wake(),
+        )
+        await namespaces.create(DEFAULT, Origin.START_MINT)
         log = MemoryCommandLog(since=system_clock(), retention=Retention(keep=10))
         node = AppNode(commands=log, clock=system_clock)
         owners: dict[ClientId, str] = {}
         misses = Misses()
+        manager = WorkerContextManager(
+            context_registry=registry,
+            connection_registry=registry,
+            browser_window_registry=registry,
+            app_node=node,
+        )
         _, admin = await tokens.add(scope="admin", namespace=DEFAULT, name="admin")
         record, agent = await tokens.add(scope="agent", namespace=DEFAULT, name="agent")
         owners[AGENT] = record.token_id
@@ -273,8 +299,17 @@ async def running(
                 dispatcher=dispatcher,
                 feed=feed,
                 tokens=tokens,
+                namespaces=namespaces,
                 owns=lambda token_id, client_id: owners.get(client_id) == token_id,
                 misses=misses.of,
+                explaining=Explaining(
+                    registry=registry,
+                    ledger=ledger,
+                    queue=SqlBacklog(database),
+                    dispatcher=dispatcher,
+                    explain=manager.explain,
+                    clock=system_clock,
+                ),
                 readiness=Readiness(probe, system_clock),
                 clock=system_clock,
                 metrics=metrics,
@@ -300,6 +335,8 @@ async def running(
                     dispatcher=dispatcher,
                     feed=feed,
                     tokens=tokens,
+                    namespaces=namespaces,
+                    told=told,
                     jobs=jobs,
                     admin=admin,
                     agent=agent,

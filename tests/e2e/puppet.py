@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-from agent.link import WebSocketLink
+from agent.link import FarmLink
 from agent.machine.events import Heard, LinkDown, LinkUp
 from farm.protocol import messages as wire
 from farm.protocol.failures import Failure, Reason
@@ -29,6 +29,7 @@ class Puppet:
     """It answers no ping."""
     silent: bool = False
     """It says nothing at all once it is let in; its socket is open, and answers by itself."""
+    draining: bool = False
     runs: dict[str, wire.Command] = field(default_factory=dict)
     """Those of which the farm has not the end."""
     ends: dict[str, wire.Result] = field(default_factory=dict)
@@ -39,7 +40,7 @@ class Puppet:
     _names: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
     _number: int = 0
     _epoch: int = 0
-    _link: WebSocketLink | None = None
+    _link: FarmLink | None = None
 
     @property
     def connected(self) -> bool:
@@ -51,7 +52,7 @@ class Puppet:
         headers = {"Authorization": f"Bearer {AGENT_TOKEN}"}
         told: asyncio.Queue[LinkUp | LinkDown | Heard] = asyncio.Queue()
         async with aiohttp.ClientSession(headers=headers) as session, asyncio.TaskGroup() as group:
-            self._link = WebSocketLink(session, url)
+            self._link = FarmLink(session, url)
             loops = [
                 group.create_task(self._link.run(told.put_nowait)),
                 group.create_task(self._listen(told)),
@@ -78,6 +79,11 @@ class Puppet:
         for run in [run for run in self.runs.values() if run.command_id not in self.ends]:
             self.tabs.pop(str(run.context_id), None)
             await self._end(run, "failed")
+
+    async def drain(self, draining: bool = True) -> None:
+        """Take nothing new, or again what there is."""
+        self.draining = draining
+        await self._report()
 
     # The wire
 
@@ -173,6 +179,7 @@ class Puppet:
             wire.Report(
                 epoch_number=self._epoch,
                 number=self._number,
+                draining=self.draining,
                 windows=tuple(wire.WindowReport(window_id=tab) for tab in self.tabs),
                 contexts=tuple(
                     wire.ContextReport(

@@ -25,6 +25,13 @@ from farm.protocol.resources.jobs import (
     Submission,
     WaitingView,
 )
+from farm.protocol.resources.namespaces import (
+    NamespaceCreate,
+    NamespaceList,
+    NamespaceView,
+    PlacementBody,
+    PlacementKind,
+)
 from farm.protocol.resources.pool import (
     AgentList,
     AgentView,
@@ -39,11 +46,25 @@ from farm.protocol.resources.pool import (
     WorkerView,
 )
 from farm.protocol.resources.proof import PointOutcome, PointView, ReadyView, VerifyEnd, VerifyLine
+from farm.protocol.resources.routing import (
+    AddressView,
+    AgentReasonView,
+    CensusView,
+    PoolList,
+    PoolView,
+    UnservedList,
+    UnservedView,
+    VerdictView,
+    WaitingJobView,
+    WhyView,
+)
 from farm.protocol.resources.words import AttemptState, JobState, Resource, Scope
 
 __all__ = [
     "SUBMISSION",
+    "AddressView",
     "AgentList",
+    "AgentReasonView",
     "AgentView",
     "ArtifactList",
     "ArtifactStored",
@@ -53,6 +74,7 @@ __all__ = [
     "AttemptView",
     "BoundsView",
     "CapacityView",
+    "CensusView",
     "ControlView",
     "EffectView",
     "EventView",
@@ -69,9 +91,16 @@ __all__ = [
     "MessageBody",
     "MissList",
     "MissView",
+    "NamespaceCreate",
+    "NamespaceList",
+    "NamespaceView",
     "NoticeView",
+    "PlacementBody",
+    "PlacementKind",
     "PointOutcome",
     "PointView",
+    "PoolList",
+    "PoolView",
     "ProgressView",
     "ReadyView",
     "ResolveBody",
@@ -81,9 +110,14 @@ __all__ = [
     "Submission",
     "TokenCreate",
     "TokenCreated",
+    "UnservedList",
+    "UnservedView",
+    "VerdictView",
     "VerifyEnd",
     "VerifyLine",
+    "WaitingJobView",
     "WaitingView",
+    "WhyView",
     "WindowList",
     "WindowView",
     "WorkerList",

@@ -23,6 +23,7 @@ from farm.core.model import (
 from farm.core.pools import Exclusion
 from farm.core.reachability import union
 from farm.core.reservation import Reservation, given_back
+from farm.stores.departures import Departures
 from farm.stores.memory.ready import Ready
 from farm.stores.memory.wakes import MemoryWakes
 
@@ -74,6 +75,7 @@ class MemoryClients(MemoryWakes):
         """The current link of each client, or the last it had."""
         self._epoch_names: dict[ClientId, str] = {}
         self._last_epochs: dict[ClientId, int] = {}
+        self._departures = Departures()
         self._turns: dict[Namespace, int] = {}
         self._opening: dict[ClientId, dict[ReservationId, Open]] = {}
         """The reservations that are open; each is counted in its client."""
