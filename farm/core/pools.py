@@ -17,6 +17,17 @@ class Exclusion(StrEnum):
     """It has ceased to answer."""
 
 
+def checked_capacity(max_concurrency: int) -> int:
+    """Return it, if it is a number of slots that can be announced.
+
+    Raises:
+        ValueError: If it is below 1: who takes nothing does not connect, or drains.
+    """
+    if max_concurrency < 1:
+        raise ValueError(f"max_concurrency is at least 1, not {max_concurrency}")
+    return max_concurrency
+
+
 def queue_of(name: str | None) -> str:
     """Return the task queue that a name means: no name, or an empty one, is the default queue."""
     return name or DEFAULT_QUEUE

@@ -2,8 +2,9 @@
 
 from farm.stores.memory.connections import MemoryConnections
 from farm.stores.memory.contexts import MemoryContexts
+from farm.stores.memory.slots import MemorySlots
 from farm.stores.memory.windows import MemoryWindows
 
 
-class MemoryRegistry(MemoryConnections, MemoryContexts, MemoryWindows):
+class MemoryRegistry(MemoryConnections, MemoryContexts, MemoryWindows, MemorySlots):
     """All four registry ports (`Registry`), for one process."""

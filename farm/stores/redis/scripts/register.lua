@@ -28,5 +28,6 @@ list_metadata(id, 'SADD')
 put_all('HSET', key('client', id), own, #ARGV)
 redis.call('HSET', key('seen'), id, ARGV[8])
 if ARGV[7] ~= '' then raise_token(id, ARGV[7]) end
+join_pools(id, read_client(id))
 changed(id)
 return {'ok', wake(), whole_client(id)}

@@ -4,6 +4,7 @@ local id = ARGV[2]
 if redis.call('HGET', key('client', id), 'epoch') ~= ARGV[3] then return {'no'} end
 local ended = redis.call('HVALS', key('assignments', id))
 forget(id, PARTS)
+leave_pools(id)
 redis.call('HDEL', key('seen'), id)
 redis.call('HDEL', key('links'), id)
 redis.call('ZREM', key('clients'), id)
