@@ -11,11 +11,13 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from playwright.async_api import CDPSession
 from playwright.async_api import Error as PlaywrightError
 
+from agent.chromium.between import once_attached
 from agent.chromium.shielding import within
 from agent.clock import monotonic
 from agent.machine.control import HELD, Holder, Move, OutOfPlaceError, move
@@ -68,8 +70,9 @@ class TabControl:
         """Who has control, or has paused; empty where nobody has, or a step has asked."""
         self.asked = ""
         """What a step of the job asks a person to do; empty while none does."""
-        self._sessions: dict[CDPSession, bool] = {}
-        """The pages of the tab, and whether input to them is ignored."""
+        self._sessions: dict[CDPSession, bool | None] = {}
+        """The pages of the tab, and whether input to them is ignored; None where that was ordered,
+        and the answer has not come."""
         self._acting = 0
         self._open = False
         self._changed = asyncio.Event()
@@ -224,17 +227,25 @@ class TabControl:
         if not self.guards:
             return
         for number, session in enumerate(tuple(self._sessions)):
-            # Steps act on the tab's own page, which is the first.
-            ignored = not (self._open or self.human_may_act or (self._acting and number == 0))
-            if self._sessions.get(session, ignored) is ignored:
+            wanted = self._ignores(number)
+            if self._sessions.get(session, wanted) is wanted:
                 continue
-            self._sessions[session] = ignored
-            order = session.send("Input.setIgnoreInputEvents", {"ignore": ignored})
+            order = once_attached(partial(self._order, session, number))
             if strict:
                 await order  # within the step's time: input that is dropped is worse than late
                 continue
             with contextlib.suppress(PlaywrightError):
                 await within(_ANSWER_S, order)
+
+    def _ignores(self, number: int) -> bool:
+        # Steps act on the tab's own page, which is the first.
+        return not (self._open or self.human_may_act or (self._acting and number == 0))
+
+    async def _order(self, session: CDPSession, number: int) -> None:
+        self._sessions[session], ignored = None, self._ignores(number)
+        await session.send("Input.setIgnoreInputEvents", {"ignore": ignored})
+        if session in self._sessions:
+            self._sessions[session] = ignored
 
 
 def _nothing() -> None: ...

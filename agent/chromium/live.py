@@ -194,10 +194,20 @@ class Watch:
             if (why := self._refusal(deed)) is not None:
                 await self._refuse(deed, why)
                 continue
-            if not await within(_ACT_S, hands.do(deed.act, file)):
-                await self._refuse(deed, "the page does not answer")
+            if (why := await self._do(hands, deed, file)) is not None:
+                await self._refuse(deed, why)
                 continue
             self._tab.control.acted(_kind_of(deed.act))
+
+    @staticmethod
+    async def _do(hands: Hands, deed: Input, file: Path | None) -> str | None:
+        """Do it to the page; return why it may not have been done, if so."""
+        try:
+            answered = await within(_ACT_S, hands.do(deed.act, file))
+        except PlaywrightError:
+            # Between two pages there is none to do it to. That the tab has ended is told elsewhere.
+            return "the page was just changing: do it again"
+        return None if answered else "the page does not answer"
 
     async def _refuse(self, deed: Input, why: str) -> None:
         if isinstance(deed.act, Mouse) and deed.act.act == "move":

@@ -17,6 +17,7 @@ from typing import Any
 from playwright.async_api import CDPSession
 from playwright.async_api import Error as PlaywrightError
 
+from agent.chromium.between import once_attached
 from agent.chromium.shielding import within
 from agent.clock import monotonic
 from farm.protocol.live import Want
@@ -24,6 +25,7 @@ from farm.protocol.live import Want
 _SETTLE_S = 0.15
 """So long after changes that may have been missed, a page that shows no other is looked at anew."""
 _STOP_S = 1.0
+_ANSWER_S = 5.0
 _IN_FLIGHT = 2
 
 _LADDER: tuple[tuple[int, float], ...] = ((75, 1.0), (55, 1.0), (50, 0.75), (40, 0.5))
@@ -76,6 +78,27 @@ class Fineness:
             self._quick = 0
             self._rung = max(before - 1, 0)
         return self._rung != before
+
+
+async def begin_capture(
+    session: CDPSession, *, quality: int, width: int, height: int, in_flight: int
+) -> None:
+    """Begin to capture a page anew.
+
+    Raises:
+        PlaywrightError: If the page is gone.
+        TimeoutError: If it does not answer.
+    """
+    order = {
+        "format": "jpeg",
+        "quality": quality,
+        "maxWidth": width,
+        "maxHeight": height,
+        "maxFramesInFlight": in_flight,
+    }
+    async with asyncio.timeout(_ANSWER_S):
+        await once_attached(lambda: session.send("Page.stopScreencast"))
+        await once_attached(lambda: session.send("Page.startScreencast", order))
 
 
 class Screencast:
@@ -147,17 +170,16 @@ class Screencast:
         if self._want is None:
             return
         scale = self._fineness.scale
-        await self._session.send("Page.stopScreencast")
-        await self._session.send(
-            "Page.startScreencast",
-            {
-                "format": "jpeg",
-                "quality": self._fineness.quality,
-                "maxWidth": max(64, round(self._want.width * scale)),
-                "maxHeight": max(64, round(self._want.height * scale)),
-                "maxFramesInFlight": _IN_FLIGHT,
-            },
-        )
+        try:
+            await begin_capture(
+                self._session,
+                quality=self._fineness.quality,
+                width=max(64, round(self._want.width * scale)),
+                height=max(64, round(self._want.height * scale)),
+                in_flight=_IN_FLIGHT,
+            )
+        except TimeoutError:
+            self._begin_anew = True
 
     async def _rest(self, began: float) -> None:
         fps = 1.0 if self._want is None else self._want.fps
@@ -168,8 +190,12 @@ class Screencast:
         """Make room for pictures; tell whether one has come that nobody is shown."""
         missed, self._latest = self._latest is not None, None
         out, self._out = self._out, 0
-        for _ in range(out):
-            await self._session.send("Page.screencastFrameAck", {"sessionId": self._cast})
+        try:
+            for _ in range(out):
+                ack = self._session.send("Page.screencastFrameAck", {"sessionId": self._cast})
+                self._begin_anew |= not await within(_ANSWER_S, ack)
+        except PlaywrightError:
+            self._begin_anew = True
         return missed
 
     def _on_frame(self, event: dict[str, Any]) -> None:

@@ -3,9 +3,18 @@
 A success looks only at what it needs; reasons are built only where nothing would do.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from farm.core.census import (
+    FOR_WANT_OF_A_SLOT,
+    POOL_VERDICTS,
+    Census,
+    Declaration,
+    PoolVerdict,
+    census,
+    classify,
+)
 from farm.core.eligibility import Reason, reject_client, reject_context
 from farm.core.model import (
     Client,
@@ -17,6 +26,7 @@ from farm.core.model import (
 )
 from farm.core.placement import MUST_CREATE, Means
 from farm.core.sites import Need, Site, in_order, site_on, tabs_in
+from farm.core.tiers import Tier, among
 
 ContextKey = tuple[ClientId, ContextId]
 _EVERYTHING = Means()
@@ -47,12 +57,34 @@ class Verdict:
 
     clients: Mapping[ClientId, Reason]
     contexts: Mapping[ContextKey, Reason]
+    census: Census | None = None
+    """Of the same reading; None where it says what became of one creation."""
+    declaration: Declaration = Declaration.UNKNOWN
+    """What is known of the task queue."""
+
+    @property
+    def pool(self) -> PoolVerdict:
+        """What is the matter with the pool as a whole."""
+        if self.census is not None:
+            found = classify(self.declaration, self.census)
+            if found is not PoolVerdict.SERVED_RACED:
+                return found
+        said = [POOL_VERDICTS[reason] for reason in self._by_nearness()]
+        within = (verdict for verdict in said if verdict not in FOR_WANT_OF_A_SLOT)
+        return next(within, said[0] if said else PoolVerdict.NO_LIVE_POLLERS)
 
     @property
     def reason(self) -> Reason | None:
-        """The reason nearest to a success: what would have to change first. None: nobody there."""
+        """The reason nearest to a success, of those that make the pool's verdict.
+
+        None: nobody is there.
+        """
+        pool = self.pool
+        return next((r for r in self._by_nearness() if POOL_VERDICTS[r] is pool), None)
+
+    def _by_nearness(self) -> list[Reason]:
         found = set(self.clients.values())
-        return next((r for r in _NEAREST if r in found), None)
+        return [reason for reason in _NEAREST if reason in found]
 
     @property
     def somebody(self) -> bool:
@@ -62,7 +94,7 @@ class Verdict:
     @property
     def remedy(self) -> str:
         """One sentence on what would help."""
-        return _REMEDY[self.reason]
+        return _REMEDY_OF_POOL.get(self.pool) or _REMEDY[self.reason]
 
 
 _NOBODY = frozenset(
@@ -165,6 +197,12 @@ _REMEDY: Mapping[Reason | None, str] = {
     Reason.OTHER_NAMESPACE: "No agent serves this namespace.",
 }
 
+_REMEDY_OF_POOL: Mapping[PoolVerdict, str] = {
+    PoolVerdict.NO_QUEUE_DECLARATION: "No such task queue is declared: correct its name.",
+    PoolVerdict.SATURATED: "The agents chosen have not taken it: it is offered again.",
+}
+"""Of what no reason of an agent stands for."""
+
 
 def each_candidate(request: Request, snapshot: Snapshot) -> Iterator[Candidate]:
     """Yield the idle contexts that will do, in the order in which to try them.
@@ -203,26 +241,35 @@ def sites(request: Request, snapshot: Snapshot, means: Means = _EVERYTHING) -> l
     return [site for site in found if isinstance(site, Site)]
 
 
-def explain(request: Request, snapshot: Snapshot, means: Means = _EVERYTHING) -> Verdict:
+def explain(
+    request: Request,
+    snapshot: Snapshot,
+    means: Means = _EVERYTHING,
+    walked: Sequence[Tier] | None = None,
+) -> Verdict:
     """Say for each client, and each context looked at, why it would not do.
 
-    What would have done, and yet was not had, is said to have been lost to others.
+    What would have done, and yet was not had, is said to have been lost to others. Each client is
+    told of once, also where it was asked in several of the tiers `walked`; by default the request
+    was tried as it is.
     """
+    walked = (request.node,) if walked is None else walked
     clients: dict[ClientId, Reason] = {}
     contexts: dict[ContextKey, Reason] = {}
     fitting = Reason.MUST_BE_NEW if request.mode in MUST_CREATE else Reason.LOST_RACE
     for client in snapshot.clients:
-        reason = _reject(request, client, snapshot)
+        asked = among(request, walked, client)
+        reason = _reject(asked, client, snapshot)
         if reason is not None:
             clients[client.client_id] = reason
             continue
         for context_id, context in client.contexts.items():
             contexts[client.client_id, context_id] = (
-                reject_context(request, client, context) or fitting
+                reject_context(asked, client, context) or fitting
             )
-        site = site_on(request, client, snapshot.clients, means)
+        site = site_on(asked, client, snapshot.clients, means)
         clients[client.client_id] = site if isinstance(site, Reason) else Reason.LOST_RACE
-    return Verdict(clients=clients, contexts=contexts)
+    return Verdict(clients=clients, contexts=contexts, census=census(request, snapshot, walked))
 
 
 def _reject(request: Request, client: Client, snapshot: Snapshot) -> Reason | None:

@@ -276,6 +276,14 @@ def _first(
     return None
 
 
+def rejections(
+    request: Request, client: Client, *, now: Instant, window_s: float
+) -> frozenset[Reason]:
+    """Say everything for which no context of the client will do; empty if one may."""
+    found = (check(request, client, now, window_s) for check in CLIENT_CHECKS)
+    return frozenset(reason for reason in found if reason is not None)
+
+
 def reject_context(request: Request, client: Client, context: Context) -> Reason | None:
     """Say why this context will not do, or None."""
     for check in CONTEXT_CHECKS:

@@ -239,6 +239,9 @@ class Snapshot:
     """In order of client_id."""
     presence_window_s: float
     """An agent not heard of for longer is not present."""
+    departed: Sequence[Client] = ()
+    """Agents that have gone, as they were to be routed to and with nothing they had. Of many that
+    were alike one; the latest, where there are too many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,16 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from farm.core.decide import Verdict, explain
-from farm.core.eligibility import Reason, reject_client
-from farm.core.model import Client, Request, Snapshot
-from farm.core.placement import Means
+from farm.core.model import Client, Request
 
 Tier = str | None
 """A node; None is any, and no node at all."""
 NOWHERE = ""
 """A node that no agent is on."""
-_EVERYTHING = Means()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +59,7 @@ def at(request: Request, tier: Tier) -> Request:
 
 
 def is_within(client: Client, walked: Sequence[Tier]) -> bool:
-    """Tell whether a client is on a node of the tiers; of several it is counted once."""
+    """Tell whether a client is on a node of the tiers."""
     return None in walked or client.node in walked
 
 
@@ -72,43 +68,3 @@ def among(request: Request, walked: Sequence[Tier], client: Client) -> Request:
     if is_within(client, walked):
         return at(request, None)
     return at(request, walked[0] if walked else NOWHERE)
-
-
-def explain_over(
-    request: Request, walked: Sequence[Tier], snapshot: Snapshot, means: Means = _EVERYTHING
-) -> Verdict:
-    """Say for each client why it would not do in exactly the tiers walked, each client once."""
-    if len(walked) == 1:
-        return explain(at(request, walked[0]), snapshot, means)
-    inside = explain(at(request, None), snapshot, means)
-    outside = {
-        client.client_id: _reject(among(request, walked, client), client, snapshot)
-        for client in snapshot.clients
-        if not is_within(client, walked)
-    }
-    clients = {key: outside.get(key) or reason for key, reason in inside.clients.items()}
-    contexts = {key: why for key, why in inside.contexts.items() if key[0] not in outside}
-    return Verdict(clients=clients, contexts=contexts)
-
-
-def excluded_over(
-    request: Request, walked: Sequence[Tier], snapshot: Snapshot
-) -> tuple[Client, ...]:
-    """Return who would be candidates in the tiers walked and is kept out for now, each once."""
-    return tuple(
-        client
-        for client in snapshot.clients
-        if client.excluded is not None
-        and _reject(among(request, walked, client), replace(client, excluded=None), snapshot)
-        in _OF_CANDIDATES
-    )
-
-
-_OF_CANDIDATES = (None, Reason.AT_CAPACITY, Reason.CAPACITY_UNANNOUNCED)
-"""What is said of a candidate: whether it has room is another question."""
-
-
-def _reject(request: Request, client: Client, snapshot: Snapshot) -> Reason | None:
-    return reject_client(
-        request, client, now=snapshot.taken_at, window_s=snapshot.presence_window_s
-    )

@@ -109,9 +109,10 @@ class Acquisition:
             passed.append(found)
         snapshot = snapshot or await self._read(wish.request.namespace, now)
         means = self._means(wish.request.namespace, snapshot)
-        verdict = tiers.explain_over(wish.request, walked, snapshot, means)
+        verdict = decide.explain(wish.request, snapshot, means, walked)
         for one in passed:
-            verdict = Verdict(
+            verdict = replace(
+                verdict,
                 clients={**verdict.clients, **one.clients},
                 contexts={**verdict.contexts, **one.contexts},
             )

@@ -1,9 +1,11 @@
 """On which nodes a request is tried."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.core import decide
+from farm.core.census import census
 from farm.core.eligibility import Reason
 from farm.core.model import Capacity, ClientId, Request, Snapshot
 from farm.core.pools import Exclusion
@@ -14,8 +16,6 @@ from farm.core.tiers import (
     Tier,
     Unplaced,
     at,
-    excluded_over,
-    explain_over,
     is_within,
     tiers,
 )
@@ -48,7 +48,7 @@ def test_who_is_pinned_never_tries_any_node_and_with_no_node_none_at_all() -> No
 
 
 def test_with_nowhere_to_go_everybody_is_on_another_node() -> None:
-    verdict = explain_over(asked(), (), snapshot(client(node=None), client(node="n1")))
+    verdict = decide.explain(asked(), snapshot(client(node=None), client(node="n1")), walked=())
     assert set(verdict.clients.values()) == {Reason.OTHER_NODE}
 
 
@@ -57,7 +57,7 @@ def test_over_tiers_everybody_is_told_of_once_and_as_the_tier_that_asked_said(
     request: Request, there: Snapshot, placement: NodePlacement
 ) -> None:
     walked = tiers(request, placement)
-    verdict = explain_over(request, walked, there)
+    verdict = decide.explain(request, there, walked=walked)
     assert verdict.clients.keys() == {one.client_id for one in there.clients}
     said = [decide.explain(at(request, tier), there) for tier in walked]
     for one in there.clients:
@@ -68,23 +68,29 @@ def test_over_tiers_everybody_is_told_of_once_and_as_the_tier_that_asked_said(
             assert verdict.clients[one.client_id] is not Reason.OTHER_NODE
 
 
-def excluded(walked: tuple[Tier, ...]) -> list[str]:
-    lost = Exclusion.REACHABILITY_LOST
+@pytest.mark.parametrize(
+    ("walked", "lost", "in_probation", "compatible"),
+    [
+        (("n1",), 2, 0, 4),
+        (("n1", "n2"), 2, 1, 5),
+        (("n1", "n1"), 2, 0, 4),
+        (("n1", None), 3, 1, 6),
+        ((), 0, 0, 0),
+    ],
+)
+def test_who_is_kept_out_is_counted_once_over_exactly_the_tiers_walked(
+    walked: tuple[Tier, ...], lost: int, in_probation: int, compatible: int
+) -> None:
+    gone = Exclusion.REACHABILITY_LOST
     there = (
-        client(client_id=ClientId("a"), node="n1", excluded=lost),
+        client(client_id=ClientId("a"), node="n1", excluded=gone),
         client(client_id=ClientId("b"), node="n2", excluded=Exclusion.OPENING_PROBATION),
-        client(client_id=ClientId("c"), node=None, excluded=lost),
+        client(client_id=ClientId("c"), node=None, excluded=gone),
         client(client_id=ClientId("d"), node="n1"),
-        client(client_id=ClientId("e"), node="n1", excluded=lost, task_queue="crawl"),
-        client(client_id=ClientId("f"), node="n1", excluded=lost, draining=True),
-        client(client_id=ClientId("g"), node="n1", excluded=lost, capacity=Capacity()),
+        client(client_id=ClientId("e"), node="n1", excluded=gone, task_queue="crawl"),
+        client(client_id=ClientId("f"), node="n1", draining=True),
+        client(client_id=ClientId("g"), node="n1", excluded=gone, capacity=Capacity()),
     )
-    return [one.client_id for one in excluded_over(asked(), walked, snapshot(*there))]
-
-
-def test_who_is_kept_out_is_counted_once_over_exactly_the_tiers_walked() -> None:
-    assert excluded(("n1",)) == ["a", "g"]
-    assert excluded(("n1", "n2")) == ["a", "b", "g"]
-    assert excluded(("n1", "n1")) == ["a", "g"]
-    assert excluded(("n1", None)) == ["a", "b", "c", "g"]
-    assert excluded(()) == []
+    found = census(asked(), snapshot(*there), walked)
+    assert (found.reachability_lost, found.in_probation) == (lost, in_probation)
+    assert (found.in_pool, found.compatible) == (6, compatible)

@@ -9,6 +9,8 @@ import asyncio
 import base64
 import contextlib
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from playwright.async_api import Error as PlaywrightError
 
 from agent.chromium.recording import checks
 from agent.chromium.recording.recorder import RecordingFailed
+from agent.chromium.screencast import begin_capture
 from agent.clock import monotonic
 from farm.protocol.recordings import RecordingKind
 
@@ -45,6 +48,7 @@ class VideoRecorder:
         self._ffmpeg = ffmpeg
         self._encoder: Process | None = None
         self._session: CDPSession | None = None
+        self._begin: Callable[[], Awaitable[None]]
         self._last: bytes | None = None
         self._stopped = False
         self._feeding = asyncio.Lock()
@@ -64,16 +68,15 @@ class VideoRecorder:
         )
         self._session = await self._page.context.new_cdp_session(self._page)
         self._session.on("Page.screencastFrame", self._on_frame)
-        await self._session.send(
-            "Page.startScreencast",
-            {
-                "format": "jpeg",
-                "quality": _QUALITY,
-                "maxWidth": width,
-                "maxHeight": height,
-                "maxFramesInFlight": 1,
-            },
+        self._begin = partial(
+            begin_capture,
+            self._session,
+            quality=_QUALITY,
+            width=width,
+            height=height,
+            in_flight=1,
         )
+        await self._begin()
 
     async def size(self) -> int:
         """See `Recorder`."""
@@ -123,12 +126,15 @@ class VideoRecorder:
         picture = base64.b64decode(frame["data"])
         if self._stopped:
             return
-        with contextlib.suppress(PlaywrightError, OSError):
+        with contextlib.suppress(PlaywrightError, TimeoutError, OSError):
             await self._feed(picture)
             await asyncio.sleep(max(0.0, 1 / RATE - (monotonic() - began)))
             if self._session is not None and not self._stopped:
                 ack = {"sessionId": frame["sessionId"]}
-                await self._session.send("Page.screencastFrameAck", ack)
+                try:
+                    await self._session.send("Page.screencastFrameAck", ack)
+                except PlaywrightError:
+                    await self._begin()
 
     async def _feed(self, picture: bytes) -> None:
         encoder = self._encoder

@@ -3,7 +3,9 @@
 import asyncio
 
 import pytest
+from playwright.async_api import Error as PlaywrightError
 
+from agent.chromium import between
 from agent.chromium.control import Act, Guarding, TabControl
 from agent.chromium.countdown import Countdown
 from agent.machine.control import Holder, Move, OutOfPlaceError
@@ -29,6 +31,50 @@ class Run:
         """Let whatever can go on do so."""
         for _ in range(5):
             await asyncio.sleep(0)
+
+
+class Page:
+    """A CDP session that ignores input or not, and refuses so many orders before it does."""
+
+    def __init__(self) -> None:
+        self.ignores = False
+        self.refuses: list[str] = []
+
+    def on(self, *_: object) -> None: ...
+
+    async def send(self, _: str, order: dict[str, bool]) -> None:
+        if self.refuses:
+            raise PlaywrightError(self.refuses.pop())
+        self.ignores = order["ignore"]
+
+
+@pytest.mark.parametrize("why", ["Not attached to an active page", "Target closed"])
+async def test_a_guard_that_a_page_refused_is_not_taken_for_what_it_was_to_be(
+    why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(between, "_PAUSE_S", 0.0)
+    control, page = TabControl(Guarding(guard=True)), Page()
+    await control.watch_over(page)  # type: ignore[arg-type]
+    assert page.ignores
+    page.refuses = [why]
+    await control.open_up()  # ends without an error
+    await control.open_up()
+    assert not page.ignores
+
+
+async def test_automation_acts_once_there_is_a_page_that_takes_its_input(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(between, "_PAUSE_S", 0.0)
+    control, page = TabControl(Guarding(guard=True)), Page()
+    await control.watch_over(page)  # type: ignore[arg-type]
+    page.refuses = ["Not attached to an active page"] * 3
+    async with control.acting():
+        meanwhile = page.ignores
+    assert (meanwhile, page.ignores) == (False, True)
+    page.refuses = ["Target closed"]
+    with pytest.raises(PlaywrightError, match="closed"):
+        await control.acting().__aenter__()
 
 
 async def test_a_pause_takes_effect_between_two_steps_and_lasts_until_it_is_resumed() -> None:

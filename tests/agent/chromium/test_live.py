@@ -198,6 +198,37 @@ async def test_a_person_in_control_has_mouse_keyboard_touch_clipboard_and_files(
     assert "pasted" not in str(held.history)
 
 
+async def test_an_act_between_two_pages_is_refused_and_the_watching_goes_on(rig: Rig) -> None:
+    page, held = rig.page(), Held(rig)
+    await page.goto(LISTENS)
+    refusing = [True]
+    original = page.context.new_cdp_session
+
+    async def between_pages(of: Any) -> Any:
+        session: Any = await original(of)
+        send = session.send
+
+        async def sent(method: str, params: Any = None) -> Any:
+            if method == "Input.insertText" and refusing:
+                refusing.pop()
+                raise PlaywrightError("Not attached to an active page")
+            return await send(method, params)
+
+        session.send = sent
+        return session
+
+    page.context.new_cdp_session = between_pages  # type: ignore[method-assign, assignment]
+    async with watched(rig) as end:
+        end.says(**LOOK)
+        await end.until(lambda: end.pictures)
+        await held.take_over()
+        end.does(kind="text", text="lost")
+        assert "do it again" in (await end.hears("refused"))["why"]
+        end.does(kind="text", text="again")
+        await page.wait_for_function("i.value === 'again'")
+    assert [one.kind for one in held.history].count("human_act") == 1
+
+
 async def test_what_is_held_down_is_let_go_when_control_ends_however_it_ends(rig: Rig) -> None:
     page, held = rig.page(), Held(rig)
     await page.goto(LISTENS)
