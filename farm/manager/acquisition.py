@@ -76,7 +76,7 @@ class Acquisition:
         Where others were quicker with all that would have done, it reads afresh, a few times. What
         the store has at hand is taken without a reading, which would be of all there is.
         """
-        walked = await self._tiers(wish.request)
+        walked = await self._placements.tiers(wish.request)
         if walked is None:
             return await self._refuse(wish.request)
         reads = 1
@@ -85,12 +85,6 @@ class Acquisition:
             reads += 1
             outcome = await self._walk(wish, walked, first=False)
         return outcome
-
-    async def _tiers(self, request: Request) -> tuple[Tier, ...] | None:
-        if request.node is not None:
-            return tiers.tiers(request, tiers.Unplaced())
-        placement = await self._placements.of(request.namespace)
-        return None if placement is None else tiers.tiers(request, placement)
 
     async def _walk(
         self, wish: Wish, walked: Sequence[Tier], *, first: bool

@@ -119,7 +119,7 @@ async def test_never_more_is_in_flight_than_was_announced_when_it_was_taken(
         await schedule.act(what, which)
         now = await schedule.counts()
         for name, count in now.items():
-            assert 0 <= count
+            assert count >= 0
             assert count <= max(schedule.advertised[name], before[name])
         before = now
 

@@ -175,7 +175,7 @@ KINDS = frozenset(f"k{n}" for n in range(99))
 
 async def serve_ten_thousand_pools(registry: Everything, pools: int) -> None:
     """Let an agent in that is in 10,000 pools, ask in some of them, and let it go."""
-    client = await agent(registry, "a", "T1", namespaces=NAMESPACES, activity_types=KINDS)
+    client = await agent(registry, "a", namespaces=NAMESPACES, activity_types=KINDS)
     keys = [(namespace, kind) for namespace in NAMESPACES for kind in (None, *sorted(KINDS))]
     assert len(keys) == 10_000
     for namespace, kind in keys[:: len(keys) // pools]:

@@ -62,7 +62,7 @@ class Ready:
         self.pools.leave(client_id)
 
     def _forget(self, client_id: ClientId) -> None:
-        self.hide(client_id)
+        self._unshow(client_id)
         self._idle.pop(client_id, None)
         for fact in self._metadata.pop(client_id, ()):
             _drop(self._with, fact, client_id)
@@ -75,9 +75,10 @@ class Ready:
 
     def show(self, client: Client) -> None:
         """Note how full a client is now, and whether it takes work."""
-        self.hide(client.client_id)
+        self._unshow(client.client_id)
         limit = client.capacity.max_concurrency
         if client.link is None or client.draining or limit is None or client.used_slots() >= limit:
+            self.pools.close(client.client_id)
             return
         self.pools.open(client.client_id)
         load = client.used_slots() / limit
@@ -95,6 +96,9 @@ class Ready:
     def hide(self, client_id: ClientId) -> None:
         """Name a client no more, until it is shown again."""
         self.pools.close(client_id)
+        self._unshow(client_id)
+
+    def _unshow(self, client_id: ClientId) -> None:
         load, kinds = self._shown.pop(client_id, (0.0, []))
         for kind in kinds:
             by_load = self._by_load[kind]

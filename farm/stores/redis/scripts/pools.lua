@@ -21,8 +21,10 @@ end
 local function join_pools(id, client)
   local before = {}
   for _, pool in ipairs(redis.call('SMEMBERS', key('pools', id))) do before[pool] = true end
+  local takes = redis.call('SISMEMBER', key('takers'), id) == 1
   local function join(pool)
     if not before[pool] then
+      if takes then redis.call('ZADD', key('free', pool), 0, id) end
       redis.call('SADD', key('pools', id), pool)
       redis.call('ZADD', key('pool', pool), 0, id)
     end
@@ -43,12 +45,14 @@ end
 
 -- Notes that a client takes work and has a slot, or not.
 local function open_pools(id)
+  if redis.call('SADD', key('takers'), id) == 0 then return end
   for _, pool in ipairs(redis.call('SMEMBERS', key('pools', id))) do
     redis.call('ZADD', key('free', pool), 0, id)
   end
 end
 
 local function close_pools(id)
+  if redis.call('SREM', key('takers'), id) == 0 then return end
   for _, pool in ipairs(redis.call('SMEMBERS', key('pools', id))) do
     redis.call('ZREM', key('free', pool), id)
   end
