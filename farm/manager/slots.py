@@ -213,4 +213,3 @@ class WorkerSlots:
         if not isinstance(self._given, SlotRegistry):
             raise CollaboratorMissingError("a context_registry with select_and_reserve")
         return self._given
-
