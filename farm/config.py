@@ -27,8 +27,9 @@ class LinkSettings(BaseModel):
     """An agent not heard of for this long is not selectable; one that has not heard the farm for
     this long gives up what it runs."""
 
-    gone_after_windows: Annotated[float, Field(ge=1, le=10)] = 1.25
-    """After this many windows of silence what an absent agent ran is known to be over."""
+    gone_after_windows: Annotated[float, Field(ge=1, le=10)] = 1.2
+    """After this many windows of silence what an agent ran is known to be over, and it is given up;
+    where its link is still open, one window later."""
 
     grace_s: Annotated[float | None, Field(ge=0, le=86_400)] = None
     """What an agent holds is released so long after its link has closed, unless it has come back; 0

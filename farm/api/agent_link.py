@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 import structlog
-from aiohttp import WSMsgType, web
+from aiohttp import WSCloseCode, WSMsgType, web
 from pydantic import ValidationError
 
 from farm.api import convert
@@ -32,6 +32,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 _SEND_QUEUE = 1024
 """An agent that leaves so many messages unread is cut off."""
 _HELLO_WITHIN_S = 10.0
+_CLOSE_S = 2.0
 _SUPPORTED = range(1, wire.PROTOCOL + 1)
 
 
@@ -102,6 +103,12 @@ class AgentLinks:
             self._links.discard(link)
         return socket
 
+    def end(self, client_id: ClientId, link: LinkId) -> None:
+        """End a link, so that its agent dials again; it is no more registered under it."""
+        for one in self._links:
+            if one.is_of(client_id, link):
+                one.cut()
+
     async def close_all(self) -> None:
         """Close every link; agents dial again, or give up when the farm does not come back."""
         for link in list(self._links):
@@ -120,21 +127,43 @@ class AgentLink:
         self._draining: tuple[bool, str] = (False, "")
         """As the registry has it since the last `hello`."""
         self._outbox: asyncio.Queue[wire.ToAgent] = asyncio.Queue(_SEND_QUEUE)
+        self._cut = asyncio.Event()
         self._released: dict[str, wire.Token] = {}
         """The releases that the agent has been sent on this link, by context."""
+
+    def is_of(self, client_id: ClientId, link: LinkId) -> bool:
+        """Tell whether it is this one."""
+        return (self._client_id, self._id) == (client_id, link)
+
+    def cut(self) -> None:
+        """Have the link closed, whatever its agent does; it may dial again."""
+        self._cut.set()
 
     async def run(self) -> None:
         """Serve the link to its end."""
         try:
             async with asyncio.TaskGroup() as group:
                 writer = group.create_task(self._write(), name="agent link writer")
+                cutter = group.create_task(self._wait_for_cut(), name="agent link cutter")
                 await self._read()
                 writer.cancel()
+                cutter.cancel()
         except* (ConnectionError, TimeoutError, ClientAbsentError, _CutOffError) as group_error:
             who = {} if self._client_id is None else {"client_id": self._client_id}
             log.info("link.broken", **who, reason=str(group_error.exceptions[0]))
         finally:
             await self._gone()
+        await self._dismiss()
+
+    async def _wait_for_cut(self) -> None:
+        await self._cut.wait()
+        raise _CutOffError("the farm has given the agent up, or let it in on another link")
+
+    async def _dismiss(self) -> None:
+        """Close what is still open, by a code that says that the agent may dial again."""
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            async with asyncio.timeout(_CLOSE_S):
+                await self._socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=b"dial again")
 
     async def close(self) -> None:
         """End the link from this side."""
@@ -216,6 +245,8 @@ class AgentLink:
                 await self._result(client_id, message)
             case wire.Ack():
                 await links.app_node.answered(client_id, message)
+            case wire.Pong(nonce=nonce):
+                await links.app_node.ponged(client_id, self._id, nonce)
             case wire.Bye():
                 log.info("agent.left", client_id=client_id, reason=message.reason)
                 _tell_of_user_windows(client_id, message.user_windows_lost)
@@ -227,12 +258,7 @@ class AgentLink:
     def _note(
         self,
         client_id: ClientId,
-        message: wire.Intervened
-        | wire.Error
-        | wire.Heartbeat
-        | wire.Pong
-        | wire.Hello
-        | wire.ChannelRefused,
+        message: wire.Intervened | wire.Error | wire.Heartbeat | wire.Hello | wire.ChannelRefused,
     ) -> None:
         match message:
             case wire.Intervened():
@@ -241,7 +267,7 @@ class AgentLink:
                 log.warning("agent.error", client_id=client_id, detail=message.detail)
             case wire.ChannelRefused():
                 self._links.channel_refused(client_id, message)
-            case wire.Heartbeat() | wire.Pong() | wire.Hello():
+            case wire.Heartbeat() | wire.Hello():
                 pass  # that it came is what counts
             case _:
                 assert_never(message)

@@ -14,6 +14,7 @@ from farm.api.views import is_present
 from farm.core.control import HELD, Control
 from farm.core.job_states import JobState
 from farm.core.model import ContextState, Owner, Snapshot
+from farm.core.pools import Exclusion
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -54,6 +55,13 @@ class _Gauges(Collector):
             "farm_agents_draining",
             "Present agents that take nothing new.",
             value=sum(client.draining for client in present),
+        )
+        excluded = Counter(client.excluded for client in present)
+        yield _by_label(
+            "farm_agents_excluded",
+            "Present agents that are not chosen for now, by why.",
+            "exclusion",
+            {kind: excluded[kind] for kind in Exclusion},
         )
         states = Counter(c.state for client in present for c in client.contexts.values())
         yield _by_label(

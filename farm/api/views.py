@@ -237,6 +237,7 @@ def agent_view(client: Client, snapshot: Snapshot) -> AgentView:
         client_id=client.client_id,
         client_type=client.client_type.value,
         present=is_present(client, snapshot),
+        excluded=None if client.excluded is None else client.excluded.value,
         draining=client.draining,
         draining_because=client.draining_because or None,
         epoch=client.epoch,

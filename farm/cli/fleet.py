@@ -37,6 +37,8 @@ async def agents(client: FarmClient, as_json: AsJson = False) -> ExitCode:
 def _state(agent: AgentView) -> str:
     if not agent.present:
         return "absent"
+    if agent.excluded is not None:
+        return agent.excluded.replace("_", " ")
     if not agent.draining:
         return "present"
     return f"draining ({agent.draining_because})" if agent.draining_because else "draining"

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import structlog
 
 from farm.clock import Clock
+from farm.core import reachability
 from farm.core.job_states import AttemptState
-from farm.core.model import Assignment, ClientId, Instant
+from farm.core.model import Assignment, Client, ClientId, Instant
 from farm.errors import NotFoundError, StoreUnavailableError
 from farm.jobs.attempts import AttemptRunner
 from farm.jobs.feed import JobFeed
@@ -38,6 +39,8 @@ class GoneRule:
     """
 
     after_s: float
+    postponed_s: float = 0.0
+    """By so long it is later where its link is open; see `farm.core.reachability.is_gone`."""
 
 
 class JobDispatcher:
@@ -145,6 +148,10 @@ class JobDispatcher:
         for client in snapshot.clients:
             if client.client_id == client_id:
                 await self._registry.remove(client_id, epoch=client.epoch)
+        await self._lose_all_of(client_id, why)
+
+    async def _lose_all_of(self, client_id: ClientId, why: str) -> None:
+        # Only now that it is not registered: what is sent later is refused before it goes out.
         for live in self._live.of_client(client_id):
             live.lose(why)
         await self._orphans.lose_all(why, of=client_id)
@@ -185,18 +192,21 @@ class JobDispatcher:
         """Give up agents that have said nothing for so long that nothing of theirs can run."""
         now = self._clock()
         for client in (await self._registry.snapshot(now=now)).clients:
-            if now - client.seen_at > self._gone.after_s:
-                await self._sweep(client.client_id)
+            if reachability.is_gone(
+                client, now=now, after_s=self._gone.after_s, window_s=self._gone.postponed_s
+            ):
+                await self._give_up(client)
         if self._ready.is_set() and now - self._started_at > self._gone.after_s:
             await self._orphans.lose_all("its agent did not come back")
 
-    async def _sweep(self, client_id: ClientId) -> None:
-        # Looked at again: to give up another one before may have taken long.
-        now = self._clock()
-        for client in (await self._registry.snapshot(now=now)).clients:
-            if client.client_id == client_id and now - client.seen_at > self._gone.after_s:
-                log.warning("agent.gone", client_id=client_id)
-                await self.agent_is_gone(client_id, "the agent has gone silent")
+    async def _give_up(self, client: Client) -> None:
+        # To give up another one before may have taken long, so this one may have been heard of.
+        removed = await self._registry.remove(
+            client.client_id, epoch=client.epoch, seen_at=client.seen_at
+        )
+        if removed is not None:
+            log.warning("agent.gone", client_id=client.client_id, link_open=client.link is not None)
+            await self._lose_all_of(client.client_id, "the agent has gone silent")
 
     # The loop
 

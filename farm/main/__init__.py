@@ -25,13 +25,14 @@ from farm.jobs.sharing import Sharing
 from farm.main.jobs import JobRules, jobs_of
 from farm.main.keys import admin_token_of, keyring_of, live_key, preset_agent_token
 from farm.main.live import live_of
-from farm.main.running import Coordinator, lives
+from farm.main.running import Coordinator, expiring, lives
 from farm.main.serving import announced, listening, only_one
 from farm.main.stores import Stores, ledger_of, stores_of
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
 from farm.manager.loops import every
 from farm.manager.probe import AgentProbe
+from farm.manager.probing import Prober
 from farm.protocol.plan import Egress
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import SqlIdentities, SqlLedger
@@ -81,7 +82,16 @@ async def _running(
     settings: Settings, ledger: SqlLedger, saved: SqlIdentities, stores: Stores
 ) -> AsyncIterator[Coordinator]:
     clock, registry, name = stores.clock, stores.registry, stores.coordinator
-    app_node = AppNode(commands=stores.commands, relay=stores.relay, clock=clock)
+    metrics = CollectorRegistry()
+    prober = Prober(
+        registry,
+        clock,
+        coordinator=name or "farm",
+        window_s=settings.link.window_s,
+        metrics=metrics,
+        end=lambda client_id, link: links.end(client_id, link),
+    )
+    app_node = AppNode(commands=stores.commands, relay=stores.relay, watcher=prober, clock=clock)
     identities = IdentityBook(
         saved, keyring_of(settings), clock, max_bytes=settings.identities.max_bytes
     )
@@ -111,6 +121,7 @@ async def _running(
             assignment_timeout_s=settings.jobs.assignment_timeout_s,
             provision_timeout_s=settings.jobs.provision_timeout_s,
             gone_after_s=gone_after_s,
+            postponed_s=settings.link.window_s,
         ),
         coordinator=name,
         on_success=readiness.worked,
@@ -155,7 +166,7 @@ async def _running(
         ),
         lambda: tokens.lend(scope="agent", namespace=VERIFY, name="farm verify"),
     )
-    places, metrics = Places(registry, ledger, clock), CollectorRegistry()
+    places = Places(registry, ledger, clock)
     live_view = live_of(
         settings.live,
         channels=channels,
@@ -203,14 +214,19 @@ async def _running(
     await preset_agent_token(settings, tokens)
     async with asyncio.TaskGroup() as group:
         steps = {
-            "sweep gone": jobs.dispatcher.sweep_gone,
             "sweep expired": jobs.manager.release_expired,
             "sweep disconnects": disconnects.sweep,
         }
         if sharing is not None:
             steps["sweep moved"] = sharing.lose_what_moved
         dispatching = lives(stores, jobs.dispatcher, sharing, links, readiness)
-        loops = [group.create_task(dispatching, name="dispatch")]
+        loops = [
+            group.create_task(dispatching, name="dispatch"),
+            group.create_task(prober.run(), name="probe"),
+            group.create_task(
+                expiring(jobs.dispatcher, prober, settings.link.window_s), name="expire"
+            ),
+        ]
         if stores.relay is not None:
             loops.append(group.create_task(app_node.run(), name="relay"))
         for step_name, step in steps.items():

@@ -31,6 +31,8 @@ class JobRules:
     provision_timeout_s: float = 30.0
     gone_after_s: float
     """After so long a silence nothing runs on an agent."""
+    postponed_s: float = 0.0
+    """By so long an agent whose link is open is given up later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +105,7 @@ def jobs_of(
         leases=Leases(identities.store),
         feed=feed,
         clock=clock,
-        gone=GoneRule(after_s=rules.gone_after_s),
+        gone=GoneRule(after_s=rules.gone_after_s, postponed_s=rules.postponed_s),
         coordinator=coordinator,
     )
     interventions = Interventions(live, app_node, random_id, answer_s=answer_s)

@@ -16,11 +16,16 @@ from farm.jobs.sharing import Sharing
 from farm.main.keys import DEFAULT_NAMESPACE
 from farm.main.stores import Stores
 from farm.manager.delivery import AppNode
+from farm.manager.loops import every
+from farm.manager.probing import Prober
 from farm.protocol.messages import Drain
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _STORE_PAUSE_S = 0.5
+_SWEEP_S = 1.0
+_SWEEPS_PER_WINDOW = 40
+"""So that what the rule says of windows is not late by much."""
 
 
 class Coordinator:
@@ -100,6 +105,16 @@ async def lives(
         log.error("farm.begins_again", reason="the registry has lost its memory")
         await links.close_all()
         await _begin_again(stores)
+
+
+async def expiring(dispatcher: JobDispatcher, prober: Prober, window_s: float) -> None:
+    """Give up agents that are gone, and then end the links of those that are not registered."""
+
+    async def expire() -> None:
+        await dispatcher.sweep_gone()
+        await prober.end_unregistered()
+
+    await every(min(_SWEEP_S, window_s / _SWEEPS_PER_WINDOW), expire, name="expire")
 
 
 async def _begin_again(stores: Stores) -> None:

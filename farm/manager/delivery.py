@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import structlog
 
 from farm.clock import Clock, system_clock
 from farm.core.commands import Answers, ClientDelivery
 from farm.core.model import ClientId, ContextId, Instant, LinkId, Namespace, Token
-from farm.errors import ClientAbsentError, CollaboratorMissingError
+from farm.errors import ClientAbsentError, CollaboratorMissingError, StoreUnavailableError
 from farm.manager.evidence import Admission, Answer, Notes
 from farm.manager.relay import Relay
 from farm.protocol import messages as wire
@@ -50,6 +51,25 @@ class SentCommand:
             self.answer.set_exception(ClientAbsentError(f"agent {self.client_id} has gone"))
 
 
+class LinkWatcher(Protocol):
+    """Is told of the links that are held here. Each raises StoreUnavailableError for its store."""
+
+    async def opened(self, client_id: ClientId, link: LinkId, send: Send) -> None:
+        """Take note of a link, which may be the one that is known; it may `send` on it at once.
+
+        `send` queues a message behind the commands, and raises ClientAbsentError if it can't.
+        """
+        ...
+
+    async def answered(self, client_id: ClientId, link: LinkId, nonce: str) -> None:
+        """Take note of a pong."""
+        ...
+
+    async def closed(self, client_id: ClientId, link: LinkId) -> None:
+        """Take note that a link is gone."""
+        ...
+
+
 class AppNode:
     """Sends commands over the link that is current, and hands answers to who waits for them.
 
@@ -57,6 +77,7 @@ class AppNode:
         commands: Keeps the evidence of what is sent with an admission; None keeps none.
         relay: Reaches the agents whose link another coordinator holds; None reaches none. It wants
             `commands`, the same log that the other coordinators use, and `run`.
+        watcher: Is told of the links.
         clock: The time of the evidence.
 
     Raises:
@@ -68,6 +89,7 @@ class AppNode:
         *,
         commands: CommandLog | None = None,
         relay: Relay | None = None,
+        watcher: LinkWatcher | None = None,
         clock: Clock = system_clock,
     ) -> None:
         if relay is not None and commands is None:
@@ -76,6 +98,7 @@ class AppNode:
         self._waiting: dict[str, SentCommand] = {}
         self._notes = None if commands is None else Notes(commands, clock)
         self._relay = relay
+        self._watcher = watcher
 
     async def run(self) -> None:
         """Serve the other coordinators, until cancelled; to be run where there is a relay."""
@@ -92,6 +115,8 @@ class AppNode:
         """
         if self._relay is not None:
             await self._relay.attached(client_id, link)
+        if self._watcher is not None:
+            await self._watcher.opened(client_id, link, send)
         self._links[client_id] = (link, send)
         for sent in self._unanswered(client_id):
             if sent.link != link:
@@ -106,6 +131,20 @@ class AppNode:
                 sent.fail()
         if self._relay is not None:
             await self._relay.detached(client_id, link)
+        if self._watcher is not None:
+            try:
+                await self._watcher.closed(client_id, link)
+            except StoreUnavailableError as error:
+                log.warning("link.not_detached", client_id=client_id, reason=error.detail)
+
+    async def ponged(self, client_id: ClientId, link: LinkId, nonce: str) -> None:
+        """Take note that an agent's runtime has answered a ping.
+
+        Raises:
+            StoreUnavailableError: If what follows from it can't be kept.
+        """
+        if self._watcher is not None:
+            await self._watcher.answered(client_id, link, nonce)
 
     def links(self) -> Sequence[tuple[ClientId, LinkId]]:
         """See `Carrier.links`."""

@@ -202,7 +202,9 @@ class ProbeClient:
                 await self._obey(message)
             case wire.Stored():
                 self._stored[message.command_id] = max(message.seq, self.stored(message.command_id))
-            case wire.Ping() | wire.Cancel() | wire.Intervene() | wire.Drain() | wire.OpenChannel():
+            case wire.Ping(nonce=nonce):
+                await self.say(wire.Pong(nonce=nonce))
+            case wire.Cancel() | wire.Intervene() | wire.Drain() | wire.OpenChannel():
                 pass
             case _:
                 assert_never(message)

@@ -135,6 +135,7 @@ class Stage:
             return (
                 client is not None
                 and client.link is not None
+                and client.excluded is None
                 and welcome is not None
                 and client.epoch == welcome.epoch_number
                 and len(client.contexts) >= probe.script.tabs

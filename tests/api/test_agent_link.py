@@ -270,7 +270,7 @@ async def test_a_silent_agent_is_not_heard_again_before_it_says_hello(
     served: Served, agent: Dialled
 ) -> None:
     await agent.greeted()
-    await served.farm.passes(WINDOW_S * 2)
+    await served.farm.passes(WINDOW_S * 2.25 + 0.1)
     await served.farm.dispatcher.sweep_gone()
     assert await client(served) is None
     await agent.link.send(wire.Heartbeat(epoch_number=1, nonce="late"))

@@ -20,6 +20,7 @@ from farm.core.model import (
     Window,
     WindowId,
 )
+from farm.core.pools import Exclusion
 from farm.core.reservation import Denial
 from farm.jobs.ports import Progress
 from tests.api.stack import AGENT, DEFAULT, Stack
@@ -219,6 +220,13 @@ async def test_metrics_are_read_when_they_are_asked_for(stack: Stack) -> None:
     assert "farm_windows_prepared 1.0" in told
     assert "farm_windows_of_people 1.0" in told
     assert "farm_agents_draining 1.0" in told
+    assert 'farm_agents_excluded{exclusion="reachability_lost"} 0.0' in told
+    lost = {AGENT: Exclusion.REACHABILITY_LOST}
+    await stack.registry.publish_exclusions("one", lost, now=system_clock(), lease_s=60)
+    async with stack.http.get(f"{stack.url}/metrics", headers=stack.as_admin()) as response:
+        excluded = await response.text()
+    assert 'farm_agents_excluded{exclusion="reachability_lost"} 1.0' in excluded
+    assert 'farm_agents_excluded{exclusion="opening_probation"} 0.0' in excluded
 
 
 async def has_windows_of_each_kind(stack: Stack) -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from farm.cli.exits import ExitCode
+from farm.clock import system_clock
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, Instant
+from farm.core.pools import Exclusion
 from farm.protocol import messages as wire
 from farm.stores.records import Evidence, Expected, RecordingEnd
 from tests.api.stack import AGENT, Stack, running
@@ -240,6 +242,15 @@ async def test_why_an_agent_drains_is_shown(stack: Stack) -> None:
     assert "draining (recycling: browser_uses: 2000)" in (await farm(stack, "agents")).stdout
     (agent,) = json.loads((await farm(stack, "agents", "--json")).stdout)
     assert agent["draining_because"] == "recycling: browser_uses: 2000"
+
+
+async def test_an_agent_that_does_not_answer_is_shown_as_such(stack: Stack) -> None:
+    await connect(stack)
+    lost = {ClientId(AGENT): Exclusion.REACHABILITY_LOST}
+    await stack.registry.publish_exclusions("one", lost, now=system_clock(), lease_s=60)
+    assert "reachability lost" in (await farm(stack, "agents")).stdout
+    (agent,) = json.loads((await farm(stack, "agents", "--json")).stdout)
+    assert (agent["present"], agent["excluded"]) == (True, "reachability_lost")
 
 
 async def test_what_is_known_of_a_command_and_of_delivery_is_shown(stack: Stack) -> None:

@@ -25,6 +25,10 @@ class Puppet:
     client_id: str
     automatic: bool = True
     slots: int = 4
+    deaf: bool = False
+    """It answers no ping."""
+    silent: bool = False
+    """It says nothing at all once it is let in; its socket is open, and answers by itself."""
     runs: dict[str, wire.Command] = field(default_factory=dict)
     """Those of which the farm has not the end."""
     ends: dict[str, wire.Result] = field(default_factory=dict)
@@ -79,7 +83,8 @@ class Puppet:
 
     async def _send(self, message: wire.FromAgent) -> None:
         assert self._link is not None
-        await self._link.send(message)
+        if not self.silent or isinstance(message, wire.Hello):
+            await self._link.send(message)
 
     async def _beat(self) -> None:
         while True:
@@ -130,6 +135,8 @@ class Puppet:
                 self.ends.pop(command_id, None)
             case wire.Command():
                 await self._obey(message)
+            case wire.Ping(nonce=nonce) if not self.deaf:
+                await self._send(wire.Pong(nonce=nonce))
             case _:
                 pass
 

@@ -106,6 +106,7 @@ class Farm:
                 ),
                 provision_timeout_s=5,
                 gone_after_s=WINDOW_S * 1.25,
+                postponed_s=WINDOW_S,
             ),
             placements=placements,
             coordinator=name,

@@ -268,6 +268,7 @@ async def test_a_silent_agent_is_given_up_after_its_window_and_a_quarter(
 ) -> None:
     job_id = await farm.submit()
     await agent.start()
+    await agent.hang_up()
     await farm.passes(WINDOW_S * 1.25)
     await farm.dispatcher.sweep_gone()
     assert (await farm.job(job_id)).state is JobState.RUNNING

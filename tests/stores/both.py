@@ -1,6 +1,6 @@
 """Two registries behind one port, which must answer alike."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from farm.core.model import (
     Window,
     WindowId,
 )
+from farm.core.pools import Exclusion
 from farm.core.reservation import Denial, Reservation
 from farm.stores.memory import MemoryRegistry
 from farm.stores.redis import RedisRegistry
@@ -106,9 +107,11 @@ class Both:
         assert one == await self._second.unlink(client_id, link, now=now)
         return one
 
-    async def remove(self, client_id: ClientId, *, epoch: int) -> tuple[Assignment, ...]:
-        one = await self._first.remove(client_id, epoch=epoch)
-        self._same(one, await self._second.remove(client_id, epoch=epoch))
+    async def remove(
+        self, client_id: ClientId, *, epoch: int, seen_at: Instant | None = None
+    ) -> tuple[Assignment, ...] | None:
+        one = await self._first.remove(client_id, epoch=epoch, seen_at=seen_at)
+        self._same(one, await self._second.remove(client_id, epoch=epoch, seen_at=seen_at))
         return one
 
     async def snapshot(self, *, now: Instant) -> Snapshot:
@@ -319,6 +322,22 @@ class Both:
         one = await self._first.settle(request, reservation, context_id, **how)
         other = await self._second.settle(request, self._others(reservation), context_id, **how)
         self._same(one, other)
+        return one
+
+    async def publish_exclusions(
+        self,
+        coordinator: str,
+        excluded: Mapping[ClientId, Exclusion],
+        *,
+        now: Instant,
+        lease_s: float,
+    ) -> None:
+        for registry in (self._first, self._second):
+            await registry.publish_exclusions(coordinator, excluded, now=now, lease_s=lease_s)
+
+    async def exclusions(self, *, now: Instant) -> Mapping[ClientId, Exclusion]:
+        one = await self._first.exclusions(now=now)
+        assert one == await self._second.exclusions(now=now)
         return one
 
     def generation(self) -> int:

@@ -437,6 +437,7 @@ class Pool(Machine):
         if not self.known:
             self.last = None
         ended = self.do(self.registry.remove(known.client_id, epoch=known.epoch))
+        assert ended is not None
         assert {one.token for one in ended} == {one.token for one in self._all_of(agent)}
         self._end(*ended)
         self._close(*(one for one in self._open() if one.site.client_id == agent))

@@ -175,8 +175,19 @@ async def _register(registry: Registry, client: Client, *, now: float) -> Client
 async def test_removing_an_earlier_epoch_changes_nothing(registry: Registry) -> None:
     client = await registered(registry)
     await registered(registry, hello(link="link-2"), epoch="browser-2")
-    assert await registry.remove(A, epoch=client.epoch) == ()
+    assert await registry.remove(A, epoch=client.epoch) is None
     assert (await only(registry)).link == "link-2"
+
+
+async def test_an_agent_heard_of_since_it_was_seen_to_be_silent_is_not_removed(
+    registry: Registry,
+) -> None:
+    client = await registered(registry)
+    await registry.heard(A, LINK, now=at(20))
+    assert await registry.remove(A, epoch=client.epoch, seen_at=T0) is None
+    assert (await only(registry, now=at(20))).seen_at == at(20)
+    assert await registry.remove(A, epoch=client.epoch, seen_at=at(20)) == ()
+    assert (await registry.snapshot(now=at(20))).clients == ()
 
 
 async def test_epochs_grow_also_after_a_removal(registry: Registry) -> None:

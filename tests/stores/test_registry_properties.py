@@ -29,7 +29,7 @@ from farm.core.model import (
     WindowId,
 )
 from farm.core.placement import MUST_CREATE, BrowserPlacement, Fill, Mode
-from farm.core.pools import DEFAULT_QUEUE
+from farm.core.pools import DEFAULT_QUEUE, Exclusion
 from farm.core.reservation import Reservation
 from farm.stores.memory import MemoryRegistry
 from farm.stores.redis import RedisRegistry, connect
@@ -425,6 +425,18 @@ class Anything(SideBySide):
     @rule(seconds=st.sampled_from([0.1, 2.3, WINDOW_S]))
     def waits(self, seconds: float) -> None:
         self.now += seconds
+
+    @rule(
+        coordinator=st.sampled_from(["one", "two", "{3}"]),
+        excluded=st.dictionaries(ids, st.sampled_from(Exclusion), max_size=2),
+        lease_s=st.sampled_from([0.1, 2.3]),
+    )
+    def finds_who_does_not_answer(
+        self, coordinator: str, excluded: dict[ClientId, Exclusion], lease_s: float
+    ) -> None:
+        how = {"now": at(self.now), "lease_s": lease_s}
+        self.ask(self.both.publish_exclusions, coordinator, excluded, **how)
+        self.ask(self.both.exclusions, now=at(self.now))
 
     @rule()
     def sweeps_up(self) -> None:

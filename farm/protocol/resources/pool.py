@@ -26,6 +26,8 @@ class AgentView(Resource):
     client_type: str
     present: bool
     """Heard of lately, on a link that is open."""
+    excluded: str | None = None
+    """Why it is kept out for now: `opening_probation` or `reachability_lost`."""
     draining: bool
     """It takes nothing new."""
     draining_because: str | None = None

@@ -4,6 +4,7 @@ No method awaits between reading and writing, so each is atomic on the event loo
 are given is frozen and does not change under them.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -19,6 +20,8 @@ from farm.core.model import (
     ReservationId,
     Token,
 )
+from farm.core.pools import Exclusion
+from farm.core.reachability import union
 from farm.core.reservation import Reservation, given_back, reserved
 from farm.core.sites import Site
 from farm.stores.memory.ready import Ready
@@ -31,6 +34,14 @@ class Open:
 
     reservation: Reservation
     expires_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """The exclusions of one coordinator, and until when they count."""
+
+    until: float
+    excluded: Mapping[ClientId, Exclusion]
 
 
 class MemoryClients(MemoryWakes):
@@ -68,6 +79,20 @@ class MemoryClients(MemoryWakes):
         self._opening: dict[ClientId, dict[ReservationId, Open]] = {}
         """The reservations that are open; each is counted in its client."""
         self._reserved = 0
+        self._published: dict[str, Published] = {}
+        """By coordinator."""
+
+    def _exclusions(self, now: Instant) -> dict[ClientId, Exclusion]:
+        return union(one.excluded for one in self._published.values() if one.until > now)
+
+    def _find(self, client_id: ClientId, now: Instant) -> Client | None:
+        """Return a client to decide over: with its exclusion, which none that is kept has."""
+        client = self._clients.get(client_id)
+        found = [p for p in self._published.values() if p.until > now and client_id in p.excluded]
+        if client is None or not found:
+            return client
+        kinds = union({client_id: one.excluded[client_id]} for one in found)
+        return replace(client, excluded=kinds[client_id])
 
     def _hold(
         self,

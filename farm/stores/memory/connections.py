@@ -83,11 +83,13 @@ class MemoryConnections(MemoryClients):
         self._put(replace(client, link=None))
         return True
 
-    async def remove(self, client_id: ClientId, *, epoch: int) -> tuple[Assignment, ...]:
+    async def remove(
+        self, client_id: ClientId, *, epoch: int, seen_at: Instant | None = None
+    ) -> tuple[Assignment, ...] | None:
         """See `ConnectionRegistry.remove`."""
         client = self._clients.get(client_id)
-        if client is None or client.epoch != epoch:
-            return ()
+        if client is None or client.epoch != epoch or seen_at not in (None, client.seen_at):
+            return None
         del self._clients[client_id]
         del self._epoch_names[client_id]
         self._opening.pop(client_id, None)

@@ -21,6 +21,7 @@ from farm.core.model import (
     Token,
     Window,
 )
+from farm.core.reachability import marked
 from farm.core.reservation import Denial
 from farm.stores.memory.clients import MemoryClients
 
@@ -32,7 +33,7 @@ class MemoryContexts(MemoryClients):
         """See `ContextRegistry.snapshot`."""
         return Snapshot(
             taken_at=now,
-            clients=tuple(self._clients.values()),
+            clients=marked(tuple(self._clients.values()), self._exclusions(now)),
             presence_window_s=self._window_s,
         )
 
@@ -77,7 +78,7 @@ class MemoryContexts(MemoryClients):
         timeout_s: float,
     ) -> Assignment | Denial:
         """See `ContextRegistry.assign`."""
-        client = self._clients.get(client_id)
+        client = self._find(client_id, now)
         denial = reservation.deny_assign(
             request, client, context_id, now=now, window_s=self._window_s
         )
@@ -90,7 +91,7 @@ class MemoryContexts(MemoryClients):
     ) -> Assignment | None:
         """See `FirstFit.assign_first`."""
         for client_id in self._ready.clients(request):
-            client = self._clients.get(client_id)
+            client = self._find(client_id, now)
             if client is None or not is_present(client, now=now, window_s=self._window_s):
                 self._ready.hide(client_id)  # a heartbeat brings it back
             elif reject_client(request, client, now=now, window_s=self._window_s) is None:

@@ -19,8 +19,8 @@ class MemorySlots(MemoryClients):
         """See `Slots.select_and_reserve`."""
         pool = pool_of(request)
         for client_id in self._ready.pools.free(pool):
-            client = self._clients[client_id]
-            if not is_present(client, now=now, window_s=self._window_s):
+            client = self._find(client_id, now)
+            if client is None or not is_present(client, now=now, window_s=self._window_s):
                 self._ready.hide(client_id)  # a heartbeat brings it back
             elif reject_client(request, client, now=now, window_s=self._window_s) is None:
                 self._ready.pools.had(pool, client_id)
@@ -31,7 +31,7 @@ class MemorySlots(MemoryClients):
         self, request: Request, client_id: ClientId, *, now: Instant
     ) -> Reservation | Denial:
         """See `Slots.reserve_worker`."""
-        client = self._clients.get(client_id)
+        client = self._find(client_id, now)
         denial = rules.deny_worker(request, client, now=now, window_s=self._window_s)
         if denial is not None or client is None:
             return denial or Denial.GONE
@@ -46,12 +46,17 @@ class MemorySlots(MemoryClients):
         found = tuple(
             client_id
             for client_id in self._ready.pools.members(pool)
-            if reject_agent(request, self._clients[client_id], now=now, window_s=self._window_s)
-            is None
+            if self._would_do(request, client_id, now)
         )
         if found:
             self._ready.pools.had(pool, found[0])
         return found
+
+    def _would_do(self, request: Request, client_id: ClientId, now: Instant) -> bool:
+        client = self._find(client_id, now)
+        if client is None:
+            return False
+        return reject_agent(request, client, now=now, window_s=self._window_s) is None
 
     async def commit(
         self,
@@ -64,7 +69,7 @@ class MemorySlots(MemoryClients):
         timeout_s: float,
     ) -> Assignment | Denial:
         """See `Slots.commit`."""
-        client = self._clients.get(client_id)
+        client = self._find(client_id, now)
         if client is None:
             return Denial.GONE
         its_id = None if reservation is None else reservation.reservation_id

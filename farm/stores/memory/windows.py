@@ -33,7 +33,7 @@ class MemoryWindows(MemoryClients):
     def _reserve_window(
         self, client_id: ClientId, identity: str | None, request: Request | None, now: Instant
     ) -> Reservation | Denial:
-        client = self._clients.get(client_id)
+        client = self._find(client_id, now)
         denial = rules.deny_window(client, now=now, window_s=self._window_s, request=request)
         if denial is None and identity is not None and self._is_taken(identity):
             denial = Denial.TAKEN
@@ -62,7 +62,7 @@ class MemoryWindows(MemoryClients):
     def _reserve_tab(
         self, client_id: ClientId, window_id: WindowId, request: Request | None, now: Instant
     ) -> Reservation | Denial:
-        client = self._clients.get(client_id)
+        client = self._find(client_id, now)
         denial = rules.deny_tab(
             client, window_id, now=now, window_s=self._window_s, request=request
         )
@@ -71,7 +71,7 @@ class MemoryWindows(MemoryClients):
 
     async def reserve_flow(self, client_id: ClientId, *, now: Instant) -> Reservation | Denial:
         """See `PlacedReservations.reserve_flow`."""
-        client = self._clients.get(client_id)
+        client = self._find(client_id, now)
         denial = rules.deny_flow(client, now=now, window_s=self._window_s)
         site = Site(client_id=client_id, need=Need.FLOW)
         return self._reserve_unless(denial, client, site, now)
@@ -103,7 +103,7 @@ class MemoryWindows(MemoryClients):
     ) -> Assignment | Denial:
         """See `Reservations.settle`."""
         client_id, its_id = reservation.site.client_id, reservation.reservation_id
-        client = self._clients.get(client_id)
+        client = self._find(client_id, now)
         if client is None:
             return Denial.GONE
         # The slot of the reservation becomes the slot of the assignment: never two, never none.

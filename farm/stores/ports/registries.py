@@ -19,6 +19,7 @@ from farm.core.model import (
     WindowId,
 )
 from farm.core.reservation import Denial, Reservation
+from farm.stores.ports.reachability import Reachability
 
 
 class ConnectionRegistry(Protocol):
@@ -55,8 +56,14 @@ class ConnectionRegistry(Protocol):
         """Note that the link closed; the contexts stay, not selectable. False if not current."""
         ...
 
-    async def remove(self, client_id: ClientId, *, epoch: int) -> tuple[Assignment, ...]:
-        """Forget an epoch of a client that is known to be gone; return what it held."""
+    async def remove(
+        self, client_id: ClientId, *, epoch: int, seen_at: Instant | None = None
+    ) -> tuple[Assignment, ...] | None:
+        """Forget an epoch of a client that is known to be gone; return what it held.
+
+        None, and nothing is done, where it is not there, or, with a `seen_at`, where it has been
+        heard of since.
+        """
         ...
 
 
@@ -335,7 +342,9 @@ class Wakes(Protocol):
         ...
 
 
-class Registry(ConnectionRegistry, ContextRegistry, BrowserWindowRegistry, Wakes, Protocol):
+class Registry(
+    ConnectionRegistry, ContextRegistry, BrowserWindowRegistry, Reachability, Wakes, Protocol
+):
     """All four over one atomic store.
 
     `FirstFit`, `ClientRelease`, `TurnKeeper`, `PlacedReservations` and `Slots` are offered besides;

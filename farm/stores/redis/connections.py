@@ -46,7 +46,10 @@ class RedisConnections(RedisShard):
         reply = await self.run("unlink", client_id, link)
         return bool(reply[0] == "ok")
 
-    async def remove(self, client_id: ClientId, *, epoch: int) -> tuple[Assignment, ...]:
+    async def remove(
+        self, client_id: ClientId, *, epoch: int, seen_at: Instant | None = None
+    ) -> tuple[Assignment, ...] | None:
         """See `ConnectionRegistry.remove`."""
-        outcome, *ended = await self.run("remove", client_id, epoch)
-        return tuple(map(records.assignment_from, ended[0])) if outcome == "ok" else ()
+        seen = () if seen_at is None else (repr(seen_at),)
+        outcome, *ended = await self.run("remove", client_id, epoch, *seen)
+        return tuple(map(records.assignment_from, ended[0])) if outcome == "ok" else None

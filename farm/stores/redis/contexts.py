@@ -37,7 +37,7 @@ class RedisContexts(RedisShard):
         not all at the same.
         """
         return Snapshot(
-            taken_at=now, clients=await self._clients(), presence_window_s=self._window_s
+            taken_at=now, clients=await self._clients(now), presence_window_s=self._window_s
         )
 
     async def report(

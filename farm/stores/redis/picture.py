@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from farm.core.model import Client, ClientId, Instant
-from farm.stores.redis.records import client_from
+from farm.core.pools import Exclusion
+from farm.core.reachability import marked
+from farm.stores.redis.records import client_from, exclusions_from
 
 # How many clients one script reads at most, so that Redis is not kept from others for long.
 _CLIENTS_AT_ONCE = 200
@@ -26,6 +28,7 @@ class Picture:
         self._revision = "0"
         self._clients: dict[ClientId, Client] = {}
         self._all: tuple[Client, ...] = ()
+        self._excluded: dict[ClientId, Exclusion] = {}
 
     async def read(self, news: ReadNews) -> tuple[Client, ...]:
         """Return every client, in order of client_id."""
@@ -33,11 +36,14 @@ class Picture:
         async with self._reading:
             while not await self._read(news):
                 pass
-            return self._all
+            return marked(self._all, self._excluded)
 
     async def _read(self, news: ReadNews) -> bool:
         """Take in one answer; tell whether that is all."""
-        _, until, changed, seen, gone, clients = await news(self._revision, _CLIENTS_AT_ONCE)
+        _, until, changed, seen, gone, clients, excluded = await news(
+            self._revision, _CLIENTS_AT_ONCE
+        )
+        self._excluded = exclusions_from(excluded)
         for client_id in gone:
             self._clients.pop(client_id, None)
         for client_id, at in seen:

@@ -35,7 +35,7 @@ from farm.core.model import (
     link_of,
 )
 from farm.core.placement import ANYWHERE
-from farm.core.pools import DEFAULT_QUEUE, JOB
+from farm.core.pools import DEFAULT_QUEUE, JOB, Exclusion
 from farm.core.reservation import Denial
 
 _WINDOWS, _FLOWS, _SLOTS, _TAB = "windows", "flows", "slots", "tab:"
@@ -250,6 +250,11 @@ def client_from(parts: Sequence[Any]) -> Client:
         opening_tabs={WindowId(field.removeprefix(_TAB)): n for field, n in counts.items()},
         opening_identities={identity: int(count) for identity, count in pairs(identities)},
     )
+
+
+def exclusions_from(flat: Sequence[str]) -> dict[ClientId, Exclusion]:
+    """Return the exclusions that exclusions.lua `exclusions` has read."""
+    return {ClientId(client_id): Exclusion(kind) for client_id, kind in pairs(flat)}
 
 
 def pairs(flat: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError
 
-SHARED = ("shard", "state", "pools", "ready", "reservations", "rules", "routes")
+SHARED = ("shard", "state", "pools", "ready", "reservations", "exclusions", "rules", "routes")
 """What every script is preceded by; Redis has no way to include."""
 
 

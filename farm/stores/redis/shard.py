@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from redis.asyncio import Redis
 
-from farm.core.model import Client
+from farm.core.model import Client, Instant
 from farm.errors import StoreUnavailableError
 from farm.stores.redis.checks import check_settings
 from farm.stores.redis.connection import store_errors
@@ -103,11 +103,11 @@ class RedisShard(RedisWakes):
                 self._learn(generation)
         return [outcome, *rest]
 
-    async def _clients(self) -> tuple[Client, ...]:
+    async def _clients(self, now: Instant) -> tuple[Client, ...]:
         picture = self._picture
 
         async def news(revision: str, at_most: int) -> list[Any]:
-            reply = await self.run("snapshot", revision, at_most)
+            reply = await self.run("snapshot", revision, at_most, repr(now))
             if picture is not self._picture:
                 raise StoreUnavailableError("Redis was opened anew meanwhile")
             return reply

@@ -36,6 +36,7 @@ local function deny_agent(id, client, request, now, window_s)
     or not meets(id, request.requirements)
     or not is_present(client, now, window_s)
     or not is_within_reach(client, request)
+    or excluded(id, now)
     or client.draining then return 'not_ready' end
 end
 
@@ -107,7 +108,9 @@ end
 
 local function deny_slot(id, client, now, window_s)
   if not client then return 'gone' end
-  if client.draining or not is_present(client, now, window_s) then return 'not_ready' end
+  if client.draining or not is_present(client, now, window_s) or excluded(id, now) then
+    return 'not_ready'
+  end
   if not client.max_concurrency or used_slots(id) >= client.max_concurrency then return 'full' end
 end
 

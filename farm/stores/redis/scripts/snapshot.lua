@@ -1,6 +1,6 @@
 -- Reads what is new after a revision: in full who changed, when the others were heard of, who is
--- gone; and up to which revision that is, and how many clients there are.
--- ARGV: revision, how many changed clients at most.
+-- gone; and up to which revision that is, how many clients there are, and who is excluded now.
+-- ARGV: revision, how many changed clients at most, now.
 local after, most = '(' .. ARGV[2], tonumber(ARGV[3])
 local found = redis.call('ZRANGEBYSCORE', key('clients'), after, '+inf', 'WITHSCORES', 'LIMIT', 0, most)
 local changed = {}
@@ -11,4 +11,5 @@ local heard = redis.call('ZRANGEBYSCORE', key('heard'), after, until_)
 local seen = {}
 for _, id in ipairs(heard) do seen[#seen + 1] = {id, redis.call('HGET', key('seen'), id)} end
 return {'ok', tonumber(redis.call('GET', key('generation')) or 0), until_, changed, seen,
-        redis.call('ZRANGEBYSCORE', key('gone'), after, until_), redis.call('ZCARD', key('clients'))}
+        redis.call('ZRANGEBYSCORE', key('gone'), after, until_), redis.call('ZCARD', key('clients')),
+        exclusions(ARGV[4])}

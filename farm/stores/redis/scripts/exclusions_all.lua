@@ -1,0 +1,2 @@
+-- ARGV: now.
+return {'ok', false, exclusions(ARGV[2])}
