@@ -16,6 +16,7 @@ from farm.api.request_state import Principal
 from farm.clock import Clock
 from farm.core.json_values import json_flaw
 from farm.core.model import ClientId, ContextId, LinkId, link_of
+from farm.core.pools import capacity_flaw
 from farm.core.reservation import Denial
 from farm.errors import ClientAbsentError, StoreUnavailableError
 from farm.jobs.dispatcher import JobDispatcher
@@ -245,6 +246,8 @@ class AgentLink:
                 await self._result(client_id, message)
             case wire.Ack():
                 await links.app_node.answered(client_id, message)
+            case wire.CapacityAnnounced(max_concurrency=slots):
+                await self._announced(client_id, slots)
             case wire.Pong(nonce=nonce):
                 await links.app_node.ponged(client_id, self._id, nonce)
             case wire.Bye():
@@ -282,9 +285,14 @@ class AgentLink:
             allowed = f"its token is for namespace {self._bearer.namespace!r} alone"
             await self._refuse("namespace", allowed, retry=False)
             return
-        if flaw := json_flaw(hello.metadata, "metadata"):
-            await self._refuse("metadata", flaw, retry=False)
-            return
+        flaws = {
+            "metadata": json_flaw(hello.metadata, "metadata"),
+            "capacity": capacity_flaw(hello.capacity.max_concurrency),
+        }
+        for reason, flaw in flaws.items():
+            if flaw is not None:
+                await self._refuse(reason, flaw, retry=False)
+                return
         if self._client_id not in (None, hello.client_id):
             raise _CutOffError("one link is for one agent")
         # What another coordinator has sent through this one is that one's to ask for.
@@ -342,6 +350,12 @@ class AgentLink:
             wire.Refused(reason=reason, detail=detail, retry=retry).model_dump_json()
         )
         await self._socket.close()
+
+    async def _announced(self, client_id: ClientId, slots: int) -> None:
+        if flaw := capacity_flaw(slots):
+            await self._refuse("capacity", flaw)  # it may come back with what it said at first
+        elif await self._links.registry.set_advertised_capacity(client_id, self._id, slots):
+            log.info("agent.capacity", client_id=client_id, slots=slots)
 
     async def _report(self, client_id: ClientId, report: wire.Report) -> None:
         if (now := (report.draining, report.draining_because)) != self._draining:

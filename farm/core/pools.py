@@ -17,14 +17,20 @@ class Exclusion(StrEnum):
     """It has ceased to answer."""
 
 
-def checked_capacity(max_concurrency: int) -> int:
-    """Return it, if it is a number of slots that can be announced.
+def capacity_flaw(max_concurrency: int | None) -> str | None:
+    """Say why so many slots can't be announced, or None; None is not announced yet.
 
-    Raises:
-        ValueError: If it is below 1: who takes nothing does not connect, or drains.
+    Who takes nothing does not connect, or drains.
     """
-    if max_concurrency < 1:
-        raise ValueError(f"max_concurrency is at least 1, not {max_concurrency}")
+    if max_concurrency is not None and max_concurrency < 1:
+        return f"max_concurrency is at least 1, not {max_concurrency}"
+    return None
+
+
+def checked_capacity(max_concurrency: int) -> int:
+    """Return it. Raises ValueError if it is no number of slots that can be announced."""
+    if flaw := capacity_flaw(max_concurrency):
+        raise ValueError(flaw)
     return max_concurrency
 
 

@@ -83,9 +83,7 @@ def test_nulls_in_what_people_say_stay_on_the_wire() -> None:
     assert json.loads(text)["items"] == [{"price": None, "more": {"tax": None}}]
 
 
-@pytest.mark.parametrize(
-    "changes", [{"max_concurrency": 0}, {"max_windows": 0}, {"max_tabs_per_window": 0}]
-)
+@pytest.mark.parametrize("changes", [{"max_windows": 0}, {"max_tabs_per_window": 0}])
 def test_a_capacity_of_nothing_is_refused(changes: dict[str, int]) -> None:
     with pytest.raises(ValidationError):
         wire.Capacity(**changes)

@@ -16,6 +16,7 @@ from farm.core.model import (
     Namespace,
     TaskId,
 )
+from farm.core.pools import Exclusion
 from farm.core.reservation import Denial, Reservation
 from farm.core.sites import Need
 from farm.stores.memory import MemoryRegistry
@@ -228,9 +229,12 @@ async def test_who_takes_nothing_is_passed_over_and_the_others_keep_their_order(
     for name in "abcd":
         await agent(registry, name)
     assert await turn(registry) == "a"
-    await registry.set_draining(B)
-    assert [await turn(registry) for _ in range(4)] == ["c", "d", "a", "c"]
-    await registry.set_draining(B, False)
+    lost = {B: Exclusion.REACHABILITY_LOST}
+    await registry.publish_exclusions("one", lost, now=T0, lease_s=60)
+    assert set(await look(registry, node="nowhere")) == set()
+    assert [await turn(registry) for _ in range(3)] == ["c", "d", "a"]
+    assert await look(registry) == ("c", "d", "a")
+    await registry.publish_exclusions("one", {}, now=T0, lease_s=60)
     assert [await turn(registry) for _ in range(4)] == ["d", "a", "b", "c"]
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from farm.core.eligibility import is_present
 from farm.core.model import Assignment, Client, ClientId, Instant, LinkId, Token
+from farm.core.pools import checked_capacity
 from farm.core.reservation import Denial
 from farm.stores.memory.clients import MemoryClients
 
@@ -74,6 +75,18 @@ class MemoryConnections(MemoryClients):
         """See `ConnectionRegistry.set_draining`."""
         if client := self._clients.get(client_id):
             self._put(replace(client, draining=draining, draining_because=because))
+
+    async def set_advertised_capacity(
+        self, client_id: ClientId, link: LinkId, max_concurrency: int
+    ) -> bool:
+        """See `ConnectionRegistry.set_advertised_capacity`."""
+        announced = checked_capacity(max_concurrency)
+        client = self._clients.get(client_id)
+        if client is None or client.link != link:
+            return False
+        capacity = replace(client.capacity, max_concurrency=announced)
+        self._put(replace(client, capacity=capacity))
+        return True
 
     async def unlink(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:
         """See `ConnectionRegistry.unlink`."""

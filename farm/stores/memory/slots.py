@@ -1,11 +1,8 @@
 """Slots taken on agents, before it is said for which context."""
 
-from dataclasses import replace
-
 from farm.core import reservation as rules
 from farm.core.eligibility import is_present, reject_agent, reject_client
-from farm.core.model import Assignment, Client, ClientId, ContextId, Instant, LinkId, Request
-from farm.core.pools import checked_capacity
+from farm.core.model import Assignment, Client, ClientId, ContextId, Instant, Request
 from farm.core.reservation import Denial, Reservation
 from farm.core.sites import Need, Site
 from farm.stores.memory.clients import MemoryClients
@@ -89,15 +86,3 @@ class MemorySlots(MemoryClients):
         return self._hold(
             without, request, context_id, now=now, timeout_s=timeout_s, reservation_id=its_id
         )
-
-    async def set_advertised_capacity(
-        self, client_id: ClientId, link: LinkId, max_concurrency: int
-    ) -> bool:
-        """See `Slots.set_advertised_capacity`."""
-        announced = checked_capacity(max_concurrency)
-        client = self._clients.get(client_id)
-        if client is None or client.link != link:
-            return False
-        capacity = replace(client.capacity, max_concurrency=announced)
-        self._put(replace(client, capacity=capacity))
-        return True

@@ -52,6 +52,18 @@ class ConnectionRegistry(Protocol):
         """Let the agent take nothing new, or again what there is; note why."""
         ...
 
+    async def set_advertised_capacity(
+        self, client_id: ClientId, link: LinkId, max_concurrency: int
+    ) -> bool:
+        """Note how many slots an agent has now, and wake who waits; False if it has left the link.
+
+        Fewer than are taken stop new work only.
+
+        Raises:
+            ValueError: If there are none.
+        """
+        ...
+
     async def unlink(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:
         """Note that the link closed; the contexts stay, not selectable. False if not current."""
         ...
@@ -270,7 +282,7 @@ class PlacedReservations(Reservations, Protocol):
 
 @runtime_checkable
 class Slots(Reservations, Protocol):
-    """Slots taken on agents before it is said for which context, and how many there are.
+    """Slots taken on agents before it is said for which context.
 
     Whose turn it is in a pool (namespace, task queue and activity type) is one cursor, shared by
     all coordinators, by pinned requests and others, and by both ways of choosing. It goes through
@@ -313,18 +325,6 @@ class Slots(Reservations, Protocol):
         assignment, and the reservation is given back. Without a reservation, a first assignment
         takes a slot and another changes nothing. Denied with GONE where the reservation is open no
         more; what denies it leaves it open.
-        """
-        ...
-
-    async def set_advertised_capacity(
-        self, client_id: ClientId, link: LinkId, max_concurrency: int
-    ) -> bool:
-        """Note how many slots an agent has now, and wake who waits; False if it has left the link.
-
-        Fewer than are taken stop new work only.
-
-        Raises:
-            ValueError: If there are none.
         """
         ...
 

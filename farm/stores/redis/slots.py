@@ -4,8 +4,7 @@ from asyncio import CancelledError
 from contextlib import suppress
 from secrets import token_hex
 
-from farm.core.model import Assignment, ClientId, ContextId, Instant, LinkId, Request, ReservationId
-from farm.core.pools import checked_capacity
+from farm.core.model import Assignment, ClientId, ContextId, Instant, Request, ReservationId
 from farm.core.reservation import Denial, Reservation
 from farm.core.sites import Need, Site
 from farm.errors import StoreUnavailableError
@@ -74,11 +73,3 @@ class RedisSlots(RedisReserving):
             "" if reservation is None else reservation.reservation_id,
         )
         return records.assignment_from(text[0]) if outcome == "ok" else Denial(outcome)
-
-    async def set_advertised_capacity(
-        self, client_id: ClientId, link: LinkId, max_concurrency: int
-    ) -> bool:
-        """See `Slots.set_advertised_capacity`."""
-        announced = checked_capacity(max_concurrency)
-        reply = await self.run("set_capacity", client_id, link, announced)
-        return bool(reply[0] == "ok")
