@@ -13,8 +13,10 @@ INSTALLED := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 # `make demo HEADED=1` shows the browser.
 HEADED ?=
+# `make storm SEED=7` has the same things go wrong at the same moments.
+SEED ?=
 
-.PHONY: help demo test check mutants bench soak format lock clean browser system
+.PHONY: help demo test check mutants bench soak storm format lock clean browser system
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +47,9 @@ bench: browser ## Measure the farm against bare Playwright, its pool, live view,
 
 soak: browser ## Run 500 jobs on one agent with 20 kills in between; what must be flat is judged
 	@$(BIN)/python -m tests.soak
+
+storm: $(INSTALLED) ## Run 2,000 jobs while everything is killed, stopped and cut off; SEED=n repeats one
+	@$(BIN)/python -m tests.e2e.storm $(if $(SEED),--seed $(SEED))
 
 format: $(INSTALLED) ## Format the code and sort its imports
 	@$(BIN)/ruff check --fix-only --quiet --select I .

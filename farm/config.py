@@ -190,6 +190,10 @@ class Settings(BaseSettings):
     """Private and loopback destinations pages may reach (`host`, `host:port`, `network/prefix`);
     comma separated."""
 
+    task_queues: Annotated[tuple[str, ...], NoDecode] = ()
+    """The task queues there are: jobs that name another are refused; comma separated. By default
+    there is no catalogue, and any name will do."""
+
     agent_token_file: Path | None = None
     """A file with a token that agents present, made by whoever deploys both; else tokens are
     minted by `farm token create`."""
@@ -235,7 +239,7 @@ class Settings(BaseSettings):
     commands: CommandSettings = CommandSettings()
     """The evidence of commands."""
 
-    @field_validator("allowed_hosts", "egress_allow", mode="before")
+    @field_validator("allowed_hosts", "egress_allow", "task_queues", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):

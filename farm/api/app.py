@@ -20,6 +20,7 @@ from farm.api import (
     openapi,
     pool,
     results,
+    routing,
     tokens,
     uploads,
 )
@@ -42,6 +43,7 @@ API: tuple[Route, ...] = (
     *events.ROUTES,
     *files.ROUTES,
     *pool.ROUTES,
+    *routing.ROUTES,
     *delivery.ROUTES,
     *tokens.ROUTES,
     *uploads.ROUTES,

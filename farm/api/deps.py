@@ -15,6 +15,7 @@ from farm.jobs.feed import JobFeed
 from farm.jobs.identities import IdentityBook
 from farm.jobs.ports import Dispatcher
 from farm.jobs.service import JobService
+from farm.jobs.why import Explaining
 from farm.manager.delivery import AppNode
 from farm.manager.misses import Miss
 from farm.stores.ports.artifacts import ArtifactStore
@@ -40,6 +41,8 @@ class Deps:
     feed: JobFeed
     tokens: TokenBook
     owns: Owns
+    explaining: Explaining
+    """Why jobs wait."""
     misses: Callable[[Namespace], Sequence[Miss]]
     """Why the last acquisitions of a namespace came to nothing, the latest first."""
     readiness: Readiness

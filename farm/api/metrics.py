@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 from farm.api.deps import deps_of
 from farm.api.routes import Access, Answer, Route
 from farm.api.views import is_present
+from farm.core.census import PoolVerdict
 from farm.core.control import HELD, Control
 from farm.core.job_states import JobState
 from farm.core.model import ContextState, Owner, Snapshot
@@ -26,9 +27,11 @@ class _Gauges(Collector):
         self,
         jobs: Mapping[JobState, int],
         controls: Mapping[Control, int],
+        unserved: Mapping[PoolVerdict, int],
         snapshot: Snapshot,
     ) -> None:
         self._jobs = jobs
+        self._unserved = unserved
         self._controls = controls
         self._snapshot = snapshot
 
@@ -42,6 +45,12 @@ class _Gauges(Collector):
             "Jobs that have not ended and wait for a person, by who has control.",
             "control",
             {control: self._controls.get(control, 0) for control in sorted(HELD)},
+        )
+        yield _by_label(
+            "farm_jobs_unserved",
+            "Queued jobs that no agent can take now, by verdict.",
+            "verdict",
+            {verdict.value: count for verdict, count in self._unserved.items()},
         )
         clients = self._snapshot.clients
         present = [client for client in clients if is_present(client, self._snapshot)]
@@ -115,6 +124,7 @@ async def metrics(request: web.Request) -> web.Response:
         _Gauges(
             await deps.ledger.counts(),
             await deps.ledger.controls(),
+            await deps.explaining.counts(),
             await deps.registry.snapshot(now=deps.clock()),
         )
     )

@@ -16,6 +16,7 @@ from farm.cli import (
     jobs,
     live,
     output,
+    pools,
     run,
     tokens,
     up,
@@ -36,6 +37,8 @@ app.add_typer(files.app, name="files")
 app.command()(fleet.agents)
 app.command()(fleet.workers)
 app.command()(fleet.windows)
+app.command()(pools.pools)
+jobs.app.command()(pools.why)
 app.command()(live.live)
 app.command()(evidence.command)
 app.command()(evidence.delivery)

@@ -3,7 +3,7 @@
 The census is taken of the snapshot that missed, so that it and the reasons are one reading.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -52,6 +52,13 @@ class Declaration(StrEnum):
     """There is no catalogue, or it can't be read: nothing is refused for that."""
 
 
+def declaration_of(task_queue: str, declared: Collection[str]) -> Declaration:
+    """Look a task queue up in a catalogue; an empty one is no catalogue."""
+    if not declared:
+        return Declaration.UNKNOWN
+    return Declaration.DECLARED if task_queue in declared else Declaration.UNDECLARED
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Census:
     """The agents of one reading. Each of the first four counts is part of the one before."""
@@ -81,9 +88,9 @@ _OTHER_WORK = frozenset({Reason.ACTIVITY_NOT_SERVED})
 _UNFIT = frozenset({Reason.OTHER_NODE, Reason.OTHER_CLIENT_TYPE, Reason.REQUIREMENTS_NOT_MET})
 _INCOMPATIBLE = _OUTSIDE | _OTHER_WORK | _UNFIT
 _INELIGIBLE = {
-    Reason.UNREACHABLE: "reachability_lost",
-    Reason.IN_PROBATION: "in_probation",
     Reason.LINKED_ELSEWHERE: "linked_elsewhere",
+    Reason.IN_PROBATION: "in_probation",
+    Reason.UNREACHABLE: "reachability_lost",
     Reason.DRAINING: "draining",
 }
 """In the order in which they count, where several hold of one agent."""
@@ -235,4 +242,5 @@ __all__ = [
     "PoolVerdict",
     "census",
     "classify",
+    "declaration_of",
 ]

@@ -60,9 +60,18 @@ class AttemptRunner:
         self._watch = Watch(app_node, clock, renew_interval_s=rules.renew_interval_s)
         self._deciding = Deciding(ledger, rules)
 
-    async def run(self, job: Job, spec: JobSpec, handle: ContextHandle, place: Place) -> Job | None:
+    async def run(
+        self,
+        job: Job,
+        spec: JobSpec,
+        handle: ContextHandle,
+        place: Place,
+        *,
+        began: Callable[[], None],
+    ) -> Job | None:
         """Run a new attempt to its end; return the job as it is then, None if it was not queued.
 
+        `began` is called when the attempt is in the ledger, and the job no longer in the queue.
         The handle is released on every path but one: if this is cancelled while the agent runs the
         attempt, that goes on under its assignment, to be taken up again by the next life.
         """
@@ -71,6 +80,7 @@ class AttemptRunner:
             attempt = await self._start(job, spec, handle)
             if attempt is None:
                 return None
+            began()
             live = self._take_in_hand(attempt, spec, place)
             end = await self._run_on(handle, job, attempt, spec, live)
             return await self._finish(job, attempt, live, spec, end)

@@ -1,7 +1,7 @@
 """Hands queued jobs to workers, and takes up what earlier lives of the farm and agents left."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -77,6 +77,7 @@ class JobDispatcher:
             leases=leases,
             clock=clock,
             stir=self._stir,
+            generation=registry.generation,
             coordinator=coordinator,
         )
         self._orphans = Orphans(
@@ -109,6 +110,10 @@ class JobDispatcher:
     def waiting(self, match_key: str) -> Waiting | None:
         """See `Dispatcher.waiting`."""
         return self._placing.waiting(match_key)
+
+    def unserved(self) -> Mapping[str, Waiting]:
+        """See `Dispatcher.unserved`."""
+        return self._placing.unserved()
 
     def progress(self, job_id: str) -> Progress | None:
         """See `Dispatcher.progress`."""

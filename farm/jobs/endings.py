@@ -1,6 +1,8 @@
 """How attempts end, as far as that can be told without asking the ledger."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from farm.core.job_states import AttemptState
 from farm.protocol import messages as wire
@@ -32,6 +34,15 @@ def lost(why: str) -> End:
     )
 
 
+_REFUSED = "the agent refused the job: "
+_NOT_TAKEN = f"{_REFUSED}busy"
+
+
+def was_not_taken(failure: Mapping[str, Any] | None) -> bool:
+    """Tell whether an attempt ended because its agent, though chosen, had no room for it."""
+    return failure is not None and str(failure.get("detail", "")).startswith(_NOT_TAKEN)
+
+
 MUTE = End(
     state=AttemptState.FAILED,
     failure=Failure(
@@ -51,7 +62,7 @@ def ended(answer: wire.Ack | wire.Result) -> End:
             state=AttemptState.LOST if understood else AttemptState.FAILED,
             failure=Failure(
                 reason=Reason.AGENT_LOST if understood else Reason.INTERNAL,
-                detail=f"the agent refused the job: {answer.refused} {answer.detail}".strip(),
+                detail=f"{_REFUSED}{answer.refused} {answer.detail}".strip(),
             ),
             transient=understood,
             answered=False,

@@ -1,8 +1,8 @@
 """Places queued jobs: on whom each may run, and why one can't yet."""
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import structlog
@@ -11,9 +11,10 @@ from farm.clock import Clock
 from farm.core.decide import Verdict
 from farm.core.eligibility import Reason
 from farm.core.job_states import JobState
-from farm.core.model import ClientId, Instant
+from farm.core.model import ClientId, Instant, Namespace, Request
 from farm.errors import StoreUnavailableError
 from farm.jobs.attempts import AttemptRunner
+from farm.jobs.explaining import waiting_for
 from farm.jobs.files import JobSpec, Place, falls_back_to, place_of
 from farm.jobs.leasing import Leases
 from farm.jobs.placement import request_for
@@ -39,6 +40,19 @@ class Stir(Protocol):
         ...
 
 
+@dataclass(slots=True, kw_only=True)
+class _Pass:
+    """One look through the queue, from its first job to the last that anybody can take."""
+
+    generation: int
+    """Of the registry, when those below were last turned away."""
+    keys: set[str] = field(default_factory=set)
+    """Of the jobs that nobody could take."""
+    missed: dict[str, JobSpec] = field(default_factory=dict)
+    turned_away: dict[Namespace, Job] = field(default_factory=dict)
+    """The first of each namespace that was so for want of room, in the order of their turns."""
+
+
 class Placing:
     """The queue, turn by turn, and what is between the queue and the attempts.
 
@@ -49,6 +63,7 @@ class Placing:
         leases: Who has which identity.
         clock: The time.
         stir: Called when a job that was placed has ended, or has not begun.
+        generation: Grows with every change in the pool after which somebody may take a job.
         coordinator: See `JobDispatcher`.
     """
 
@@ -61,6 +76,7 @@ class Placing:
         leases: Leases,
         clock: Clock,
         stir: Stir,
+        generation: Callable[[], int],
         coordinator: str | None,
     ) -> None:
         self._ledger = ledger
@@ -69,10 +85,14 @@ class Placing:
         self._leases = leases
         self._clock = clock
         self._stir = stir
+        self._generation = generation
         self._coordinator = coordinator
         self._closed = False
         self._next_start: Instant | None = None
         self._placed: set[str] = set()
+        """The jobs in hand."""
+        self._queued: dict[str, Namespace] = {}
+        """Of those the ones whose attempt may not have begun, in the order of their turns."""
         self._waiting: dict[str, Waiting] = {}
         """By match key: jobs that ask for the same wait for the same."""
         self._missed: dict[str, JobSpec] = {}
@@ -89,15 +109,20 @@ class Placing:
 
     def begin(self) -> None:
         """Know of nothing that was placed: a life begins."""
-        self._placed, self._unstarted = set(), {}
+        self._placed, self._queued, self._unstarted = set(), {}, {}
 
     def close(self) -> None:
-        """Place nothing more."""
+        """Place nothing more; nobody waits here any longer."""
         self._closed = True
+        self._waiting = {}
 
     def waiting(self, match_key: str) -> Waiting | None:
         """See `Dispatcher.waiting`."""
         return self._waiting.get(match_key)
+
+    def unserved(self) -> Mapping[str, Waiting]:
+        """See `Dispatcher.unserved`."""
+        return dict(self._waiting)
 
     def let_rested(self, now: Instant) -> None:
         """Let agents that have rested be created on again."""
@@ -110,43 +135,69 @@ class Placing:
 
     async def place_all(self, group: asyncio.TaskGroup) -> None:
         """Place jobs until none is left that anybody can take."""
-        keys: set[str] = set()
-        missed: dict[str, JobSpec] = {}
+        look = _Pass(generation=self._generation())
         self._leases.begin_turn()
         more = True
         while more and not self._closed:
             due = await self._ledger.due(
                 now=self._clock(),
-                without_keys=frozenset(keys),
-                without_jobs=frozenset(self._placed),
+                without_keys=frozenset(look.keys),
+                without_jobs=frozenset(self._queued),
+                served=tuple(self._queued.values()),
                 limit=_AT_ONCE,
             )
-            for job in due.jobs:
-                if self._closed or job.match_key in keys:
-                    continue
-                spec = self._missed.get(job.job_id) or JobSpec.model_validate(job.spec)
-                if not await self._place(group, job, spec):
-                    keys.add(job.match_key)
-                    missed[job.job_id] = spec
             self._next_start = due.next_start
-            more = len(due.jobs) == _AT_ONCE
-        self._missed = missed
-        self._waiting = {key: why for key, why in self._waiting.items() if key in keys}
+            more = False
+            for job in due.jobs:
+                # One in hand has just been put back into the queue: it stirs when it is let go.
+                if not self._closed and job.job_id not in self._placed:
+                    more = True
+                    await self._place_one(group, job, look)
+        self._missed = look.missed
+        self._waiting = {key: why for key, why in self._waiting.items() if key in look.keys}
 
-    async def _place(self, group: asyncio.TaskGroup, job: Job, spec: JobSpec) -> bool:
+    async def _place_one(self, group: asyncio.TaskGroup, job: Job, look: _Pass) -> None:
+        if look.turned_away and (generation := self._generation()) != look.generation:
+            # There may be room now for whose turn was before this one's.
+            look.generation = generation
+            for other in list(look.turned_away.values()):
+                if other.namespace != job.namespace:
+                    await self._try(group, other, look)
+        if job.match_key not in look.keys:
+            await self._try(group, job, look)
+
+    async def _try(self, group: asyncio.TaskGroup, job: Job, look: _Pass) -> None:
+        spec = self._missed.get(job.job_id) or look.missed.get(job.job_id)
+        spec = spec or JobSpec.model_validate(job.spec)
+        not_placed = await self._place(group, job, spec)
+        if not_placed is None:
+            look.keys.discard(job.match_key)
+            look.missed.pop(job.job_id, None)
+            look.turned_away.pop(job.namespace, None)
+            return
+        look.keys.add(job.match_key)
+        look.missed[job.job_id] = spec
+        if isinstance(not_placed, NotAcquired) and not_placed.verdict.somebody:
+            look.turned_away.setdefault(job.namespace, job)
+
+    async def _place(
+        self, group: asyncio.TaskGroup, job: Job, spec: JobSpec
+    ) -> NotAcquired | Waiting | None:
+        """Place a job, or say why not."""
         options = await self._leases.take(job, spec)
         if isinstance(options, Waiting):
-            self._waiting[job.match_key] = options
-            return False
+            self._wait(job, options)
+            return options
         begun, place = await self._begin_somewhere(job, spec, options)
         if isinstance(begun, NotAcquired):
             self._leases.give_back(job.job_id)
-            self._explain(job, begun.verdict)
-            return False
+            self._wait(job, waiting_for(self._request(job, spec, place, options), begun.verdict))
+            return begun
         self._placed.add(job.job_id)
+        self._queued[job.job_id] = job.namespace
         self._unstarted[job.job_id] = begun
         group.create_task(self._carry(job, spec, begun, place), name=f"job {job.job_id}")
-        return True
+        return None
 
     async def _begin_somewhere(
         self, job: Job, spec: JobSpec, options: BrowserOptions
@@ -164,10 +215,9 @@ class Placing:
     async def _begin(
         self, job: Job, spec: JobSpec, place: Place, options: BrowserOptions
     ) -> Acquired | NotAcquired | Creation:
-        request = request_for(job.job_id, job.namespace, spec, place, options)
         try:
             return await self._manager.begin(
-                replace(request, through=self._coordinator),
+                self._request(job, spec, place, options),
                 options=options,
                 create_not_on=self._resting,
             )
@@ -175,37 +225,50 @@ class Placing:
             self._leases.give_back(job.job_id)
             raise
 
+    def _request(self, job: Job, spec: JobSpec, place: Place, options: BrowserOptions) -> Request:
+        request = request_for(job.job_id, job.namespace, spec, place, options)
+        return replace(request, through=self._coordinator)
+
     async def _carry(
         self, job: Job, spec: JobSpec, begun: Acquired | Creation, place: Place
     ) -> None:
         del self._unstarted[job.job_id]
         ended = None
         try:
-            outcome = await self._manager.complete(begun) if isinstance(begun, Creation) else begun
-            if isinstance(outcome, NotAcquired):
-                self._explain(job, outcome.verdict)
-                if outcome.verdict.reason is Reason.CREATION_FAILED:
-                    self._rest(outcome.verdict.clients)
-                return
-            ended = await self._runner.run(job, spec, outcome.handle, place)
+            if isinstance(begun, Creation):
+                held = await self._manager.complete(begun)
+                if isinstance(held, NotAcquired):
+                    self._rest_after(job, begun, held.verdict)
+                    return
+            else:
+                held = begun
+            ended = await self._runner.run(
+                job, spec, held.handle, place, began=lambda: self._began(job)
+            )
         except StoreUnavailableError as error:
             log.warning("dispatch.skipped", job_id=job.job_id, reason=error.detail)
         finally:
             self._leases.give_back(job.job_id)
             self._placed.discard(job.job_id)
+            self._began(job)
             self._stir(due=ended is None or ended.state is JobState.QUEUED)
 
-    def _rest(self, clients: Iterable[ClientId]) -> None:
-        until = Instant(self._clock() + _REST_S)
-        self._resting = {**self._resting, **dict.fromkeys(clients, until)}
+    def _began(self, job: Job) -> None:
+        self._queued.pop(job.job_id, None)
 
-    def _explain(self, job: Job, verdict: Verdict) -> None:
-        reasons = sorted({reason.value for reason in verdict.clients.values()})
-        self._waiting[job.match_key] = Waiting(
-            reason=verdict.reason.value if verdict.reason is not None else "no_agent",
-            remedy=verdict.remedy,
-            detail=f"{len(verdict.clients)} agents looked at: {', '.join(reasons) or 'none'}",
-        )
+    def _rest_after(self, job: Job, creation: Creation, verdict: Verdict) -> None:
+        self._wait(job, waiting_for(creation.request, verdict))
+        if verdict.reason is Reason.CREATION_FAILED:
+            until = Instant(self._clock() + _REST_S)
+            self._resting = {**self._resting, **dict.fromkeys(verdict.clients, until)}
+
+    def _wait(self, job: Job, waiting: Waiting) -> None:
+        """Say why jobs of this kind wait; they do so since the first time that was said."""
+        if self._closed:
+            return
+        before = self._waiting.get(job.match_key)
+        since = self._clock() if before is None else before.since
+        self._waiting[job.match_key] = replace(waiting, since=since)
 
     async def give_back_unstarted(self) -> None:
         """Give back what was taken for tasks that were cancelled before their first step."""

@@ -1,7 +1,11 @@
 """What the API and the job service need from whatever hands jobs to workers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
+
+from farm.core.census import Census, PoolVerdict
+from farm.core.model import Instant, Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +17,14 @@ class Waiting:
     remedy: str | None = None
     """What would let it begin, if that is known."""
     detail: str = ""
+    pool: PoolVerdict = PoolVerdict.NO_IDENTITY_FREE
+    """What is the matter with the pool."""
+    census: Census | None = None
+    """Of the reading that came to nothing; None where no agent was looked at."""
+    request: Request | None = None
+    """What was asked for; its task is one of the jobs."""
+    since: Instant | None = None
+    """When the first of them that could not begin was looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +53,10 @@ class Dispatcher(Protocol):
 
     def waiting(self, match_key: str) -> Waiting | None:
         """Tell why queued jobs of one kind wait; None where none does, or nobody has looked yet."""
+        ...
+
+    def unserved(self) -> Mapping[str, Waiting]:
+        """Tell of every kind that waits, by match key; nothing once nothing more is begun."""
         ...
 
     def progress(self, job_id: str) -> Progress | None:

@@ -1,13 +1,14 @@
 """What people do with jobs: submit, cancel, decide."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import structlog
 from pydantic import ValidationError
 
 from farm.clock import Clock
+from farm.core.census import Declaration, declaration_of
 from farm.core.job_states import JobState
 from farm.core.model import Namespace
 from farm.errors import ConflictError, InvalidInputError, NotFoundError
@@ -47,6 +48,8 @@ class JobService:
         feed: JobFeed,
         clock: Clock,
         interventions: Interventions,
+        *,
+        task_queues: Sequence[str] = (),
     ) -> None:
         self._ledger = ledger
         self._identities = identities
@@ -54,6 +57,7 @@ class JobService:
         self._interventions = interventions
         self._feed = feed
         self._clock = clock
+        self._task_queues = task_queues
         self._ids = JobIds()
 
     async def submit(
@@ -76,6 +80,7 @@ class JobService:
         else:
             # It takes its time to check, and the agents' heartbeats must not wait for that.
             spec = await asyncio.to_thread(parse, body, content_type=content_type, params=params)
+        self._check_queue(spec.queue)
         key = _one_key(idempotency_key, spec.idempotency_key)
         # Where the key was written makes no other body of it.
         spec = spec.model_copy(update={"idempotency_key": key})
@@ -102,6 +107,16 @@ class JobService:
             log.info("job.accepted", job_id=job.job_id, namespace=namespace, name=job.name)
             self._dispatcher.wake()
         return job, duplicate
+
+    def _check_queue(self, name: str) -> None:
+        if declaration_of(name, self._task_queues) is not Declaration.UNDECLARED:
+            return
+        problem = {
+            "pointer": "/queue",
+            "detail": f"no task queue {name} is declared",
+            "nearest": nearest(name, self._task_queues),
+        }
+        raise InvalidInputError("the job cannot be accepted", problems=(problem,))
 
     async def _borrowing(
         self, job_id: str, namespace: Namespace, spec: JobSpec

@@ -22,6 +22,7 @@ from farm.config import Settings
 from farm.jobs.identities import IdentityBook
 from farm.jobs.rules import AttemptRules
 from farm.jobs.sharing import Sharing
+from farm.jobs.why import Explaining
 from farm.main.jobs import JobRules, jobs_of
 from farm.main.keys import admin_token_of, keyring_of, live_key, preset_agent_token
 from farm.main.live import live_of
@@ -35,7 +36,7 @@ from farm.manager.probe import AgentProbe
 from farm.manager.probing import Prober
 from farm.protocol.plan import Egress
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqlIdentities, SqlLedger
+from farm.stores.ledger import SqlBacklog, SqlIdentities, SqlLedger
 from farm.telemetry import configure_logging
 from farm.verify import VERIFY, Verifier
 from farm.verify.stage import Farm
@@ -120,6 +121,7 @@ async def _running(
             ),
             assignment_timeout_s=settings.jobs.assignment_timeout_s,
             provision_timeout_s=settings.jobs.provision_timeout_s,
+            task_queues=settings.task_queues,
             gone_after_s=gone_after_s,
             postponed_s=settings.link.window_s,
         ),
@@ -196,6 +198,14 @@ async def _running(
             tokens=tokens,
             owns=links.owns,
             misses=jobs.manager.misses,
+            explaining=Explaining(
+                registry=registry,
+                ledger=ledger,
+                queue=SqlBacklog(ledger.database),
+                dispatcher=jobs.dispatcher,
+                explain=jobs.manager.explain,
+                clock=clock,
+            ),
             readiness=readiness,
             clock=clock,
             metrics=metrics,

@@ -29,6 +29,8 @@ class JobRules:
     attempts: AttemptRules
     assignment_timeout_s: float = 300.0
     provision_timeout_s: float = 30.0
+    task_queues: tuple[str, ...] = ()
+    """Those there are; empty for any."""
     gone_after_s: float
     """After so long a silence nothing runs on an agent."""
     postponed_s: float = 0.0
@@ -86,6 +88,7 @@ def jobs_of(
         new_id=lambda: random_id("cmd"),
         task_timeout_ms=rules.assignment_timeout_s * 1000,
         provision_timeout_s=rules.provision_timeout_s,
+        task_queues=rules.task_queues,
     )
     dispatcher = JobDispatcher(
         ledger=ledger,
@@ -116,5 +119,13 @@ def jobs_of(
         dispatcher=dispatcher,
         recorder=Recorder(ledger, live, feed, clock),
         interventions=interventions,
-        service=JobService(ledger, identities, dispatcher, feed, clock, interventions),
+        service=JobService(
+            ledger,
+            identities,
+            dispatcher,
+            feed,
+            clock,
+            interventions,
+            task_queues=rules.task_queues,
+        ),
     )

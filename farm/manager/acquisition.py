@@ -1,11 +1,12 @@
 """One acquisition: what the store has at hand; else a snapshot, a choice, and the store's word."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from farm.clock import Clock
 from farm.core import decide, tiers
+from farm.core.census import Declaration, declaration_of
 from farm.core.decide import ContextKey, Verdict
 from farm.core.eligibility import Reason
 from farm.core.model import Assignment, Client, ClientId, Instant, Namespace, Request, Snapshot
@@ -58,6 +59,7 @@ class Acquisition:
         owner: str | Owner,
         name: str,
         clock: Clock,
+        task_queues: Collection[str] = (),
     ) -> None:
         self._registry = registry
         self._presence = presence
@@ -66,6 +68,7 @@ class Acquisition:
         self._owner = owner
         self._name = name
         self._clock = clock
+        self._task_queues = task_queues
         self._first = registry.assign_first if isinstance(registry, FirstFit) else None
         turns = registry.next_turn if isinstance(registry, TurnKeeper) else None
         self._chooser = Chooser(registry, turns)
@@ -77,8 +80,9 @@ class Acquisition:
         the store has at hand is taken without a reading, which would be of all there is.
         """
         walked = await self._placements.tiers(wish.request)
-        if walked is None:
-            return await self._refuse(wish.request)
+        if walked is None or self._declared(wish.request) is Declaration.UNDECLARED:
+            _, verdict = await self.explain(wish.request)
+            return verdict
         reads = 1
         outcome = await self._walk(wish, walked, first=True)
         while isinstance(outcome, Verdict) and _was_lost(outcome) and reads < _FRESH_READS:
@@ -103,7 +107,7 @@ class Acquisition:
             passed.append(found)
         snapshot = snapshot or await self._read(wish.request.namespace, now)
         means = self._means(wish.request.namespace, snapshot)
-        verdict = decide.explain(wish.request, snapshot, means, walked)
+        verdict = self._explain(wish.request, snapshot, means, walked)
         for one in passed:
             verdict = replace(
                 verdict,
@@ -128,18 +132,35 @@ class Acquisition:
         lost = {client_id: r for (client_id, _), r in taken.contexts.items() if _is_loss(r)}
         return _Passed(clients={**lost, **created}, contexts=taken.contexts)
 
-    async def _refuse(self, request: Request) -> Verdict:
+    def _refuse(self, request: Request, snapshot: Snapshot) -> Verdict:
         """Say of those who might do that it is not known whether they may."""
-        snapshot = await self._read(request.namespace, self._clock())
         verdict = decide.explain(request, snapshot)
         clients = {
             key: reason if reason in _WHATEVER_THE_PLACEMENT else Reason.PLACEMENT_UNKNOWN
             for key, reason in verdict.clients.items()
         }
-        return Verdict(clients=clients, contexts={})
+        return Verdict(clients=clients, contexts={}, declaration=self._declared(request))
 
     def _means(self, namespace: Namespace, snapshot: Snapshot) -> Means:
         return self._provisioner.means(self._not_ours(namespace, snapshot))
+
+    async def explain(self, request: Request) -> tuple[Snapshot, Verdict]:
+        """Say why nothing would do now, with the reading that says it; takes nothing."""
+        walked = await self._placements.tiers(request)
+        snapshot = await self._read(request.namespace, self._clock())
+        if walked is None:
+            return snapshot, self._refuse(request, snapshot)
+        means = self._means(request.namespace, snapshot)
+        return snapshot, self._explain(request, snapshot, means, walked)
+
+    def _explain(
+        self, request: Request, snapshot: Snapshot, means: Means, walked: Sequence[Tier]
+    ) -> Verdict:
+        verdict = decide.explain(request, snapshot, means, walked)
+        return replace(verdict, declaration=self._declared(request))
+
+    def _declared(self, request: Request) -> Declaration:
+        return declaration_of(request.task_queue, self._task_queues)
 
     async def _first_fit(self, wish: Wish) -> Assignment | None:
         """Let the store choose, where nobody else has a say in that."""

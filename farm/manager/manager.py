@@ -14,7 +14,7 @@ import structlog
 from farm.clock import Clock, system_clock
 from farm.core.decide import Verdict
 from farm.core.eligibility import Reason
-from farm.core.model import Assignment, ClientId, LinkId, Namespace, Request
+from farm.core.model import Assignment, ClientId, LinkId, Namespace, Request, Snapshot
 from farm.core.placement import BrowserPlacement
 from farm.errors import CollaboratorMissingError
 from farm.manager.acquisition import ANY, Acquisition, Owner, Wish
@@ -28,6 +28,7 @@ from farm.manager.slots import WorkerSlots
 from farm.manager.strategies import Strategy
 from farm.manager.sweeping import Sweeper, release_expired
 from farm.manager.terms import Timing, checked_wait, request_of
+from farm.manager.unserved import Unserved, UnservedTask
 from farm.manager.waiting import Polling, look_until_had
 from farm.protocol.plan import PLAIN, BrowserOptions
 from farm.stores.ports.placements import NoPlacements, PlacementReader
@@ -61,6 +62,7 @@ class WorkerContextManager:
             for each namespace and client.
         placements: On which nodes the work of each namespace runs; None is on any.
         name: This manager's name.
+        task_queues: The task queues there are: who names another is refused. Empty: any.
         clock: The time, in seconds since the Unix epoch.
         new_id: Gives the ids of commands.
 
@@ -84,6 +86,7 @@ class WorkerContextManager:
         provisioning_owner: str | Owner = ANY,
         placements: PlacementReader | None = None,
         name: str = "manager",
+        task_queues: Collection[str] = (),
         clock: Clock = system_clock,
         new_id: Callable[[], str] = lambda: f"cmd_{secrets.token_hex(12)}",
     ) -> None:
@@ -125,9 +128,11 @@ class WorkerContextManager:
             owner=provisioning_owner,
             name=name,
             clock=clock,
+            task_queues=task_queues,
         )
         self._sweeper = Sweeper(self.release_expired, task_timeout_check_interval_s)
         self._misses = Misses()
+        self._unserved = Unserved()
 
     # The life of an assignment that nobody ends
 
@@ -276,10 +281,15 @@ class WorkerContextManager:
         if wait_s is None:
             return await self._look(wish)
 
-        async def look(create_not_on: Collection[ClientId]) -> Acquired | NotAcquired:
-            return await self._look(replace(wish, create_not_on=frozenset(create_not_on)))
+        with self._unserved.waiter(request) as publish:
 
-        return await look_until_had(look, self._wakes, wait_s)
+            async def look(create_not_on: Collection[ClientId]) -> Acquired | NotAcquired:
+                found = await self._look(replace(wish, create_not_on=frozenset(create_not_on)))
+                if isinstance(found, NotAcquired):
+                    publish(found.verdict, self._clock())
+                return found
+
+            return await look_until_had(look, self._wakes, wait_s)
 
     async def _look(self, wish: Wish) -> Acquired | NotAcquired:
         """Take or create; where a creation comes to nothing, go on elsewhere while there is time.
@@ -392,6 +402,18 @@ class WorkerContextManager:
         One entry a task, until it has what it asked for; bounded; of this manager alone.
         """
         return self._misses.of(Namespace(namespace))
+
+    def unserved(self, namespace: str) -> Sequence[UnservedTask]:
+        """Say who waits for a context of a namespace now, and why, the longest wait first."""
+        return self._unserved.of(Namespace(namespace))
+
+    async def explain(self, request: Request) -> tuple[Snapshot, Verdict]:
+        """Say why a request would get nothing now, with the reading that says it; takes nothing.
+
+        Raises:
+            StoreUnavailableError: If the store can't be read.
+        """
+        return await self._acquisition.explain(request)
 
     def _acquired(self, wish: Wish, assignment: Assignment) -> Acquired:
         self._misses.forget(wish.request)

@@ -36,7 +36,8 @@ async def look_until_had(look: Look, wakes: Wakes, wait_s: float) -> Acquired | 
 
     The number of the last change is read before looking, so that none is missed between the look
     and the wait. A change that helps nothing leaves the deadline where it was. A creation that has
-    begun by then is not broken off: it has a bound of its own.
+    begun by then is not broken off: it has a bound of its own. What waiting can't help is not
+    waited for.
     """
     now = asyncio.get_running_loop().time
     deadline = now() + wait_s
@@ -45,6 +46,8 @@ async def look_until_had(look: Look, wakes: Wakes, wait_s: float) -> Acquired | 
         generation = wakes.generation()
         outcome = await look([client for client, until in resting.items() if until > now()])
         if isinstance(outcome, Acquired) or now() >= deadline:
+            return outcome
+        if outcome.verdict.pool.structural:
             return outcome
         resting = {client: until for client, until in resting.items() if until > now()}
         for client, reason in outcome.verdict.clients.items():

@@ -5,7 +5,6 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from types import TracebackType
 from typing import Any, Literal, Self
-from urllib.parse import quote
 
 from farm.protocol.evidence import DeliveryView, EvidenceView
 from farm.protocol.identities import IdentityList, IdentityView
@@ -35,11 +34,13 @@ from farm.protocol.resources import (
     WorkerView,
 )
 from farm.sdk.errors import FarmUnreachableError
+from farm.sdk.pools import PoolCalls
 from farm.sdk.streams import lines, server_sent
 from farm.sdk.transport import QUIET_S, Query, Transport, chunks, parsed
+from farm.sdk.transport import path_of as _path
 
 
-class FarmClient:
+class FarmClient(PoolCalls):
     """A farm, by its URL and a token of scope admin. Use it as an async context manager.
 
     Every call raises `FarmApiError` where the farm answers with a problem and
@@ -334,7 +335,3 @@ def _in_envelope(file: bytes, content_type: str | None, params: Mapping[str, Any
         return None
     sent = {"job": text, "params": dict(params), "content_type": content_type}
     return json.dumps(sent, ensure_ascii=False).encode("utf-8", "surrogatepass")
-
-
-def _path(*segments: str) -> str:
-    return "/v1/" + "/".join(quote(segment, safe="") for segment in segments)

@@ -4,6 +4,7 @@ import io
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TypeVar
+from urllib.parse import quote
 
 import aiohttp
 from pydantic import BaseModel, ValidationError
@@ -121,3 +122,8 @@ async def _problem(response: aiohttp.ClientResponse) -> Problem:
             status=max(400, response.status),
             detail=f"{response.method} {response.url.path} was answered by {response.status}",
         )
+
+
+def path_of(*segments: str) -> str:
+    """Return the path of a resource; what is in a segment stays in it."""
+    return "/v1/" + "/".join(quote(segment, safe="") for segment in segments)

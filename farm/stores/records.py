@@ -66,9 +66,19 @@ class Due:
     """What waits in the queue at one moment."""
 
     jobs: Sequence[Job]
-    """The oldest that may start, at most as many as were asked for."""
+    """Those that are next, at most as many as were asked for; there may be more if any is."""
     next_start: Instant | None
     """When the next of those that may not start yet may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued:
+    """The queued jobs of one match key."""
+
+    match_key: str
+    count: int
+    jobs: Sequence[Job]
+    """The oldest of them, at most as many as were asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

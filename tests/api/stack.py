@@ -31,11 +31,13 @@ from farm.jobs.interventions import Interventions
 from farm.jobs.live import LiveAttempts
 from farm.jobs.ports import Progress, Waiting
 from farm.jobs.service import JobService
+from farm.jobs.why import Explaining
 from farm.main.live import live_of
+from farm.manager import WorkerContextManager
 from farm.manager.delivery import AppNode
 from farm.manager.misses import Misses
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqliteDatabase, SqlLedger
+from farm.stores.ledger import SqlBacklog, SqliteDatabase, SqlLedger
 from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.stores.records import Attempt, Evidence, Expected, Finish, Item
 from tests.identities import identity_book
@@ -55,6 +57,9 @@ class StandInDispatcher:
     cancelled: list[str] = field(default_factory=list)
     waits: dict[str, Waiting] = field(default_factory=dict)
     does: dict[str, Progress] = field(default_factory=dict)
+
+    def unserved(self) -> Mapping[str, Waiting]:
+        return self.waits
 
     def wake(self) -> None:
         self.woken += 1
@@ -240,6 +245,12 @@ async def running(
         node = AppNode(commands=log, clock=system_clock)
         owners: dict[ClientId, str] = {}
         misses = Misses()
+        manager = WorkerContextManager(
+            context_registry=registry,
+            connection_registry=registry,
+            browser_window_registry=registry,
+            app_node=node,
+        )
         _, admin = await tokens.add(scope="admin", namespace=DEFAULT, name="admin")
         record, agent = await tokens.add(scope="agent", namespace=DEFAULT, name="agent")
         owners[AGENT] = record.token_id
@@ -275,6 +286,14 @@ async def running(
                 tokens=tokens,
                 owns=lambda token_id, client_id: owners.get(client_id) == token_id,
                 misses=misses.of,
+                explaining=Explaining(
+                    registry=registry,
+                    ledger=ledger,
+                    queue=SqlBacklog(database),
+                    dispatcher=dispatcher,
+                    explain=manager.explain,
+                    clock=system_clock,
+                ),
                 readiness=Readiness(probe, system_clock),
                 clock=system_clock,
                 metrics=metrics,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from farm.core import decide
+from farm.core import decide, verdicts
 from farm.core.census import (
     POOL_VERDICTS,
     Census,
@@ -17,7 +17,8 @@ from farm.core.census import (
     classify,
 )
 from farm.core.eligibility import Reason
-from farm.core.model import Capacity, Instant, LinkId, Namespace, Request, Snapshot
+from farm.core.model import Capacity, Client, Instant, LinkId, Namespace, Request, Snapshot
+from farm.core.pools import JOB, Exclusion
 from tests.core.test_decide import NOW, WINDOW_S, client, request, requests, snapshot, snapshots
 
 V = PoolVerdict
@@ -93,6 +94,12 @@ AGENTS: list[tuple[dict[str, Any], PoolVerdict, Reason | None]] = [
     ({"namespaces": (Namespace("b"),)}, V.NO_LIVE_POLLERS, Reason.OTHER_NAMESPACE),
     ({"metadata": {}}, V.POLLERS_INCOMPATIBLE, Reason.REQUIREMENTS_NOT_MET),
     ({"link": None, "metadata": {}}, V.NO_LIVE_POLLERS, None),
+    ({"task_queue": "q"}, V.NO_LIVE_POLLERS, Reason.OTHER_QUEUE),
+    ({"activity_types": frozenset({"w"})}, V.POLLERS_INCOMPATIBLE, Reason.ACTIVITY_NOT_SERVED),
+    ({"node": "host-2"}, V.POLLERS_INCOMPATIBLE, Reason.OTHER_NODE),
+    ({"node": None}, V.POLLERS_INCOMPATIBLE, Reason.OTHER_NODE),
+    ({"excluded": Exclusion.OPENING_PROBATION}, V.POLLERS_IN_PROBATION, Reason.IN_PROBATION),
+    ({"excluded": Exclusion.REACHABILITY_LOST}, V.POLLERS_UNREACHABLE, Reason.UNREACHABLE),
     ({"link": LinkId("two/1")}, V.POLLERS_LINKED_ELSEWHERE, Reason.LINKED_ELSEWHERE),
     ({"draining": True}, V.POLLERS_DRAINING, Reason.DRAINING),
     ({"draining": True, "opening_windows": 2}, V.POLLERS_DRAINING, Reason.DRAINING),
@@ -111,8 +118,15 @@ AGENTS: list[tuple[dict[str, Any], PoolVerdict, Reason | None]] = [
 def test_what_an_agent_lacks_is_the_verdict_and_its_reason_alike(
     has: dict[str, Any], pool: PoolVerdict, reason: Reason | None
 ) -> None:
-    asked = request(requirements={"a": 1}, through="one", auto_provision=True)
-    there = client(**({"metadata": {"a": 1}, "link": LinkId("one/1")} | has))
+    asked = request(
+        requirements={"a": 1},
+        activity_type=JOB,
+        node="host-1",
+        through="one",
+        auto_provision=True,
+    )
+    fits = {"metadata": {"a": 1}, "link": LinkId("one/1"), "node": "host-1"}
+    there = client(**(fits | has))
     verdict = decide.explain(asked, snapshot(there))
     assert (verdict.pool, verdict.reason) == (pool, reason)
     assert verdict.remedy
@@ -129,10 +143,23 @@ def test_of_one_that_is_full_and_one_without_a_window_left_the_free_slot_counts(
 
 
 def test_what_a_browser_lacks_has_a_verdict_for_every_reason_of_an_agent() -> None:
-    assert set(POOL_VERDICTS) == set(decide._NEAREST)
+    assert set(POOL_VERDICTS) == set(verdicts._NEAREST)
     never = {V.SATURATED, V.NO_QUEUE_DECLARATION}
     from_reasons = set(POOL_VERDICTS.values())
     assert from_reasons <= set(V) - never
+
+
+def test_of_agents_that_are_kept_out_those_in_probation_are_waited_for() -> None:
+    new = client(client_id="new", excluded=Exclusion.OPENING_PROBATION)
+    lost = client(client_id="lost", excluded=Exclusion.REACHABILITY_LOST)
+    there: dict[PoolVerdict, list[tuple[Client, ...]]] = {
+        V.POLLERS_IN_PROBATION: [(new,), (new, lost)],
+        V.POLLERS_UNREACHABLE: [(lost,), (lost, client(client_id="d", draining=True))],
+        V.SERVED_RACED: [(new, lost, client())],
+    }
+    for verdict, pools in there.items():
+        for those in pools:
+            assert decide.explain(request(auto_provision=True), snapshot(*those)).pool is verdict
 
 
 def test_a_queue_that_is_not_declared_has_its_own_remedy() -> None:
@@ -190,3 +217,25 @@ def test_the_age_is_that_of_the_latest_who_would_do_again() -> None:
     assert age(gone, other, there=(away,)) == WINDOW_S + 20
     assert age(gone, there=(client(),)) == 0
     assert census(request(requirements={"a": 1}), replace(snapshot(), departed=(gone,))) == Census()
+
+
+def test_over_several_nodes_each_that_is_kept_out_counts_once_and_only_where_it_was_asked() -> None:
+    lost = {"excluded": Exclusion.REACHABILITY_LOST}
+    there = snapshot(
+        client(client_id="a", node="n1", **lost),
+        client(client_id="b", node="n2", excluded=Exclusion.OPENING_PROBATION),
+        client(client_id="c", node=None, **lost),
+        client(client_id="d", node="n1"),
+        client(client_id="e", node="n1", link=None, **lost),
+        client(client_id="f", node="n1", task_queue="other", **lost),
+    )
+
+    def kept_out(*walked: str | None) -> int:
+        found = census(request(), there, walked)
+        return found.in_probation + found.reachability_lost
+
+    assert kept_out("n1") == 1
+    assert kept_out("n1", "n2") == 2
+    assert kept_out("n1", None) == 3
+    assert kept_out("n1", "n1") == 1
+    assert kept_out() == 0

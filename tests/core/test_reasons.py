@@ -1,4 +1,4 @@
-from farm.core import decide
+from farm.core import verdicts
 from farm.core.eligibility import Reason
 
 OF_CONTEXTS = {
@@ -14,7 +14,8 @@ OF_CONTEXTS = {
 
 
 def test_every_reason_of_a_client_has_a_rank_and_a_remedy() -> None:
-    ranked = decide._NEAREST
+    ranked = verdicts._NEAREST
     assert len(set(ranked)) == len(ranked)
     assert set(ranked) == set(Reason) - OF_CONTEXTS
-    assert set(decide._REMEDY) == {*ranked, None}
+    assert set(verdicts._REMEDY) == {*ranked, None}
+    assert set(verdicts.BECAUSE) == set(ranked)

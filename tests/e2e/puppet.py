@@ -29,6 +29,7 @@ class Puppet:
     """It answers no ping."""
     silent: bool = False
     """It says nothing at all once it is let in; its socket is open, and answers by itself."""
+    draining: bool = False
     runs: dict[str, wire.Command] = field(default_factory=dict)
     """Those of which the farm has not the end."""
     ends: dict[str, wire.Result] = field(default_factory=dict)
@@ -78,6 +79,11 @@ class Puppet:
         for run in [run for run in self.runs.values() if run.command_id not in self.ends]:
             self.tabs.pop(str(run.context_id), None)
             await self._end(run, "failed")
+
+    async def drain(self, draining: bool = True) -> None:
+        """Take nothing new, or again what there is."""
+        self.draining = draining
+        await self._report()
 
     # The wire
 
@@ -173,6 +179,7 @@ class Puppet:
             wire.Report(
                 epoch_number=self._epoch,
                 number=self._number,
+                draining=self.draining,
                 windows=tuple(wire.WindowReport(window_id=tab) for tab in self.tabs),
                 contexts=tuple(
                     wire.ContextReport(

@@ -133,18 +133,20 @@ class Farm:
         self.now = Instant(self.now + seconds)
         self.dispatcher.wake()
 
-    async def submit(self, **changes: Any) -> str:
+    async def submit(self, *, namespace: Namespace = NS, **changes: Any) -> str:
         body = json.dumps({**JOB, **changes}).encode()
-        job, _ = await self.jobs.submit(NS, body, "application/json", {}, None)
+        job, _ = await self.jobs.submit(namespace, body, "application/json", {}, None)
         return job.job_id
 
     async def job(self, job_id: str) -> Job:
         return await self.ledger.job(NS, job_id)
 
-    async def state(self, job_id: str, *states: str, within_s: float = 10) -> Job:
+    async def state(
+        self, job_id: str, *states: str, within_s: float = 10, namespace: Namespace = NS
+    ) -> Job:
         """Wait until the job is in one of the states."""
         async with asyncio.timeout(within_s):
-            while (job := await self.job(job_id)).state not in states:
+            while (job := await self.ledger.job(namespace, job_id)).state not in states:
                 await asyncio.sleep(0.005)
         return job
 
@@ -208,6 +210,7 @@ class Agent:
     client_id: str = "a"
     slots: int = 1
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    namespaces: tuple[Namespace, ...] = (NS,)
     node: str | None = None
     refuse_runs: str | None = None
     fail_opening: bool = False
@@ -251,7 +254,7 @@ class Agent:
                 link=self.link,
                 epoch=0,
                 instance=self.instance,
-                namespaces=(NS,),
+                namespaces=self.namespaces,
                 metadata=self.metadata,
                 node=self.node,
                 capacity=Capacity(

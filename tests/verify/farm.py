@@ -23,6 +23,7 @@ from farm.clock import Clock, system_clock
 from farm.core.model import Namespace
 from farm.jobs.dispatcher import JobDispatcher
 from farm.jobs.rules import AttemptRules
+from farm.jobs.why import Explaining
 from farm.main.jobs import JobRules, jobs_of
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
@@ -32,7 +33,7 @@ from farm.protocol.plan import Egress
 from farm.protocol.resources import PointView, VerifyEnd
 from farm.sdk import FarmClient
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqliteDatabase, SqlLedger
+from farm.stores.ledger import SqlBacklog, SqliteDatabase, SqlLedger
 from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.stores.ports.commands import CommandLog
 from farm.verify import VERIFY, Verifier
@@ -190,6 +191,14 @@ async def serving(
                 tokens=tokens,
                 owns=links.owns,
                 misses=manager.misses,
+                explaining=Explaining(
+                    registry=registry,
+                    ledger=ledger,
+                    queue=SqlBacklog(database),
+                    dispatcher=dispatcher,
+                    explain=manager.explain,
+                    clock=clock,
+                ),
                 readiness=Readiness(AgentProbe(registry, node, clock, not_of=(VERIFY,)), clock),
                 clock=clock,
                 metrics=CollectorRegistry(),

@@ -39,11 +39,25 @@ from farm.protocol.resources.pool import (
     WorkerView,
 )
 from farm.protocol.resources.proof import PointOutcome, PointView, ReadyView, VerifyEnd, VerifyLine
+from farm.protocol.resources.routing import (
+    AddressView,
+    AgentReasonView,
+    CensusView,
+    PoolList,
+    PoolView,
+    UnservedList,
+    UnservedView,
+    VerdictView,
+    WaitingJobView,
+    WhyView,
+)
 from farm.protocol.resources.words import AttemptState, JobState, Resource, Scope
 
 __all__ = [
     "SUBMISSION",
+    "AddressView",
     "AgentList",
+    "AgentReasonView",
     "AgentView",
     "ArtifactList",
     "ArtifactStored",
@@ -53,6 +67,7 @@ __all__ = [
     "AttemptView",
     "BoundsView",
     "CapacityView",
+    "CensusView",
     "ControlView",
     "EffectView",
     "EventView",
@@ -72,6 +87,8 @@ __all__ = [
     "NoticeView",
     "PointOutcome",
     "PointView",
+    "PoolList",
+    "PoolView",
     "ProgressView",
     "ReadyView",
     "ResolveBody",
@@ -81,9 +98,14 @@ __all__ = [
     "Submission",
     "TokenCreate",
     "TokenCreated",
+    "UnservedList",
+    "UnservedView",
+    "VerdictView",
     "VerifyEnd",
     "VerifyLine",
+    "WaitingJobView",
     "WaitingView",
+    "WhyView",
     "WindowList",
     "WindowView",
     "WorkerList",

@@ -10,7 +10,7 @@ from farm.core.control import Control, in_queue
 from farm.core.job_states import AT_REST, TERMINAL, AttemptState, JobEvent, JobState, step
 from farm.core.model import ClientId, ContextId, Instant, Token
 from farm.errors import NotFoundError
-from farm.stores.ledger import forgetting, history, identities, recordings, schema
+from farm.stores.ledger import forgetting, history, identities, queue, recordings, schema
 from farm.stores.ledger.rows import AnyRow, to_attempt, to_job, to_json_or_none
 from farm.stores.records import Attempt, Expected, Finish, Job
 
@@ -120,6 +120,7 @@ def start(connection: Connection, wanted: Start, now: Instant) -> Attempt | None
     job = connection.execute(_START, {"b_job_id": wanted.job_id, "now": now}).one_or_none()
     if job is None:
         return None
+    queue.count_turn(connection, job.number)
     attempt = connection.execute(
         _INSERT,
         {

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -14,7 +13,7 @@ from farm.errors import ConflictError, NotFoundError
 from farm.stores.identity_records import NewBorrowing
 from farm.stores.ledger import history, schema
 from farm.stores.ledger.rows import AnyRow, to_job, to_json
-from farm.stores.records import Controlled, Due, Job, NewJob
+from farm.stores.records import Controlled, Job, NewJob
 
 _jobs = schema.jobs
 
@@ -41,11 +40,6 @@ _MOVE = (
         last_event=_jobs.c.last_event + 1,
     )
     .returning(*_jobs.c)
-)
-_NEXT_START = select(func.min(_jobs.c.not_before)).where(
-    _jobs.c.state == JobState.QUEUED,
-    _jobs.c.not_before > bindparam("now"),
-    _jobs.c.control == Control.AUTOMATION.value,
 )
 _COUNTS = select(_jobs.c.state, func.count()).group_by(_jobs.c.state)
 _CONTROLS = (
@@ -173,31 +167,6 @@ def page(
         query = query.where(_jobs.c.number < last.scalar_subquery())
     rows = connection.execute(query.order_by(_jobs.c.number.desc()).limit(limit))
     return [to_job(row) for row in rows]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Without:
-    """What is not asked for."""
-
-    keys: frozenset[str]
-    jobs: frozenset[str]
-
-
-def due(connection: Connection, now: Instant, without: Without, limit: int) -> Due:
-    """Read the oldest jobs that may start, and when the next of the others may."""
-    query = select(_jobs).where(
-        _jobs.c.state == JobState.QUEUED.value,
-        _jobs.c.not_before <= now,
-        _jobs.c.control == Control.AUTOMATION.value,
-    )
-    if without.keys:
-        query = query.where(_jobs.c.match_key.not_in(without.keys))
-    if without.jobs:
-        query = query.where(_jobs.c.job_id.not_in(without.jobs))
-    rows = connection.execute(query.order_by(_jobs.c.number).limit(limit))
-    found = [to_job(row) for row in rows]
-    next_start = connection.execute(_NEXT_START, {"now": now}).scalar_one()
-    return Due(jobs=found, next_start=next_start)
 
 
 def counts(connection: Connection) -> Mapping[JobState, int]:

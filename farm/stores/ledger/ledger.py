@@ -16,6 +16,7 @@ from farm.stores.ledger import (
     history,
     items,
     jobs,
+    queue,
     recordings,
     schema,
     tokens,
@@ -126,11 +127,12 @@ class SqlLedger:
         now: Instant,
         without_keys: frozenset[str],
         without_jobs: frozenset[str],
+        served: Sequence[Namespace] = (),
         limit: int,
     ) -> Due:
-        """Return the oldest jobs that may start, and when the next one may."""
-        without = jobs.Without(keys=without_keys, jobs=without_jobs)
-        return await self._db.read(lambda db: jobs.due(db, now, without, limit))
+        """Return the jobs that are next, and when the next of the others may start."""
+        without = queue.Without(keys=without_keys, jobs=without_jobs)
+        return await self._db.read(lambda db: queue.due(db, now, without, served, limit))
 
     async def counts(self) -> Mapping[JobState, int]:
         """Count the jobs by state, with 0 for a state that none is in."""

@@ -14,6 +14,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    and_,
     literal_column,
 )
 
@@ -69,6 +70,34 @@ jobs = Table(
     Index(None, "namespace", "number"),
     Index(None, "state", "number"),
 )
+_QUEUED: ColumnElement[str] = literal_column("'queued'")
+_AUTOMATION: ColumnElement[str] = literal_column("'automation'")
+WAITS: ColumnElement[bool] = and_(jobs.c.state == _QUEUED, jobs.c.control == _AUTOMATION)
+"""In the queue, and not paused. Said without parameters, for the same reason as `RUNNING`."""
+Index(
+    "ix_jobs_waiting",
+    jobs.c.state,  # always the same, but SQLite's planner prefers an index by what is equal
+    jobs.c.namespace,
+    jobs.c.match_key,
+    jobs.c.number,
+    sqlite_where=WAITS,
+    postgresql_where=WAITS,
+)
+Index(
+    "ix_jobs_next_start",
+    jobs.c.state,
+    jobs.c.not_before,
+    sqlite_where=WAITS,
+    postgresql_where=WAITS,
+)
+
+turns = Table(
+    "turns",
+    metadata,
+    Column("namespace", Text, primary_key=True),
+    Column("turn", BigInteger, nullable=False),
+)
+"""Which namespace has had its turn last: the one with the highest number."""
 
 attempts = Table(
     "attempts",

@@ -24,6 +24,7 @@ from farm.core.pools import Exclusion
 from farm.core.reachability import union
 from farm.core.reservation import Reservation, given_back, reserved
 from farm.core.sites import Site
+from farm.stores.departures import Departures
 from farm.stores.memory.ready import Ready
 from farm.stores.memory.wakes import MemoryWakes
 
@@ -75,6 +76,7 @@ class MemoryClients(MemoryWakes):
         """The current link of each client, or the last it had."""
         self._epoch_names: dict[ClientId, str] = {}
         self._last_epochs: dict[ClientId, int] = {}
+        self._departures = Departures()
         self._turns: dict[Namespace, int] = {}
         self._opening: dict[ClientId, dict[ReservationId, Open]] = {}
         """The reservations that are open; each is counted in its client."""

@@ -6,6 +6,7 @@ from farm.core.eligibility import is_present
 from farm.core.model import Assignment, Client, ClientId, Instant, LinkId, Token
 from farm.core.pools import checked_capacity
 from farm.core.reservation import Denial
+from farm.stores.departures import kind_of
 from farm.stores.memory.clients import MemoryClients
 
 
@@ -39,6 +40,8 @@ class MemoryConnections(MemoryClients):
             self._opening.pop(client.client_id, None)
             kept = replace(client, epoch=self._next_epoch(client.client_id), seen_at=now)
             self._epoch_names[client.client_id] = epoch_name
+        if known is not None and (before := kind_of(known)) != kind_of(kept):
+            self._departures.note(before, known.seen_at)
         if client.link is not None:
             self._last_links[client.client_id] = client.link
         self._reports[client.client_id] = 0
@@ -104,6 +107,7 @@ class MemoryConnections(MemoryClients):
         if client is None or client.epoch != epoch or seen_at not in (None, client.seen_at):
             return None
         del self._clients[client_id]
+        self._departures.note(kind_of(client), client.seen_at)
         del self._epoch_names[client_id]
         self._opening.pop(client_id, None)
         self._ready.forget(client_id)

@@ -35,6 +35,7 @@ class MemoryContexts(MemoryClients):
             taken_at=now,
             clients=marked(tuple(self._clients.values()), self._exclusions(now)),
             presence_window_s=self._window_s,
+            departed=self._departures.all(),
         )
 
     async def report(

@@ -72,9 +72,15 @@ class Ledger(Protocol):
         now: Instant,
         without_keys: frozenset[str],
         without_jobs: frozenset[str],
+        served: Sequence[Namespace] = (),
         limit: int,
     ) -> Due:
-        """Return the oldest queued jobs that may start now, but for some match keys and jobs."""
+        """Return the queued jobs that are next, but for some match keys and jobs.
+
+        Namespaces take turns, in the order in which their jobs were last begun, and each gives its
+        oldest job that may start now. `served` have had a turn since, in this order: their jobs
+        are on their way to be begun.
+        """
         ...
 
     async def counts(self) -> Mapping[JobState, int]:

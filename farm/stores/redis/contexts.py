@@ -36,8 +36,9 @@ class RedisContexts(RedisShard):
         here. Where 200 have, one more each 200, and then each client is read at one moment, but
         not all at the same.
         """
+        clients, departed = await self._read(now)
         return Snapshot(
-            taken_at=now, clients=await self._clients(now), presence_window_s=self._window_s
+            taken_at=now, clients=clients, presence_window_s=self._window_s, departed=departed
         )
 
     async def report(

@@ -1,13 +1,14 @@
 """What was last read of a shard's clients, so that only what is new has to be read."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from farm.core.model import Client, ClientId, Instant
 from farm.core.pools import Exclusion
 from farm.core.reachability import marked
+from farm.stores.departures import Departures
 from farm.stores.redis.records import client_from, exclusions_from
 
 # How many clients one script reads at most, so that Redis is not kept from others for long.
@@ -28,19 +29,20 @@ class Picture:
         self._revision = "0"
         self._clients: dict[ClientId, Client] = {}
         self._all: tuple[Client, ...] = ()
+        self._departures = Departures()
         self._excluded: dict[ClientId, Exclusion] = {}
 
-    async def read(self, news: ReadNews) -> tuple[Client, ...]:
-        """Return every client, in order of client_id."""
+    async def read(self, news: ReadNews) -> tuple[tuple[Client, ...], Sequence[Client]]:
+        """Return every client, in order of client_id, and of those that have gone one a kind."""
         # One at a time: an answer that came late must not replace a later one.
         async with self._reading:
             while not await self._read(news):
                 pass
-            return marked(self._all, self._excluded)
+            return marked(self._all, self._excluded), self._departures.all()
 
     async def _read(self, news: ReadNews) -> bool:
         """Take in one answer; tell whether that is all."""
-        _, until, changed, seen, gone, clients, excluded = await news(
+        _, until, changed, seen, gone, clients, excluded, departed = await news(
             self._revision, _CLIENTS_AT_ONCE
         )
         self._excluded = exclusions_from(excluded)
@@ -51,6 +53,8 @@ class Picture:
         self._change(map(client_from, changed))
         if changed or seen or gone:
             self._all = tuple(self._clients.values())
+        for kind, at in departed:
+            self._departures.note(kind, Instant(float(at)))
         self._revision = until
         if len(changed) == _CLIENTS_AT_ONCE:
             return False

@@ -37,6 +37,7 @@ from farm.core.model import (
 from farm.core.placement import ANYWHERE
 from farm.core.pools import DEFAULT_QUEUE, JOB, Exclusion
 from farm.core.reservation import Denial
+from farm.stores.departures import serving
 
 _WINDOWS, _FLOWS, _SLOTS, _TAB = "windows", "flows", "slots", "tab:"
 """The fields that count what is reserved; that of tabs goes on with their window."""
@@ -83,6 +84,7 @@ def client_fields(client: Client) -> list[str | int]:
     fields: dict[str, str | int] = {
         "draining": int(client.draining),
         "draining_because": client.draining_because,
+        "serving": serving(client),
         "namespaces": json_text(client.namespaces),
         "task_queue": client.task_queue,
         "activity_types": json_text(sorted(client.activity_types)),

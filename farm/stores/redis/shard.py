@@ -1,6 +1,6 @@
 """What the parts of `RedisRegistry` share: one shard's store epoch, scripts and wakes."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Any, cast
 
 from redis.asyncio import Redis
@@ -103,7 +103,7 @@ class RedisShard(RedisWakes):
                 self._learn(generation)
         return [outcome, *rest]
 
-    async def _clients(self, now: Instant) -> tuple[Client, ...]:
+    async def _read(self, now: Instant) -> tuple[tuple[Client, ...], Sequence[Client]]:
         picture = self._picture
 
         async def news(revision: str, at_most: int) -> list[Any]:

@@ -7,6 +7,7 @@ local known = read_client(id)
 if known and known.instance ~= instance and (is_present(known, ARGV[8], ARGV[9])
   or redis.call('HLEN', key('assignments', id)) > 0) then return {'in_use'} end
 
+local before = kind_of(id)
 if known and known.epoch_name == epoch_name then
   type = known.type
 else
@@ -26,6 +27,7 @@ local own = 11 + tonumber(ARGV[10])
 put_all('HSET', key('metadata', id), 11, own - 1)
 list_metadata(id, 'SADD')
 put_all('HSET', key('client', id), own, #ARGV)
+if before ~= kind_of(id) then depart(before, known and known.seen_at) end
 redis.call('HSET', key('seen'), id, ARGV[8])
 if ARGV[7] ~= '' then raise_token(id, ARGV[7]) end
 join_pools(id, read_client(id))

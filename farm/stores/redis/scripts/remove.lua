@@ -4,6 +4,7 @@ local id = ARGV[2]
 if redis.call('HGET', key('client', id), 'epoch') ~= ARGV[3] then return {'no'} end
 if ARGV[4] and tonumber(redis.call('HGET', key('seen'), id)) ~= tonumber(ARGV[4]) then return {'no'} end
 local ended = redis.call('HVALS', key('assignments', id))
+depart(kind_of(id), redis.call('HGET', key('seen'), id))
 forget(id, PARTS)
 leave_pools(id)
 redis.call('HDEL', key('seen'), id)

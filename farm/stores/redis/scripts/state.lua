@@ -27,6 +27,25 @@ local function whole_client(id)
           redis.call('HGETALL', key('opening_identities', id)), redis.call('HGET', key('seen'), id)}
 end
 
+-- What work is routed to a client by, as departures.py writes it; nothing if it is not known.
+local function kind_of(id)
+  local found = redis.call('HMGET', key('client', id), 'type', 'serving')
+  return found[2] and found[1] .. ':' .. found[2]
+end
+
+-- Remembers when the last agent of a kind was seen; of too many kinds those that left last.
+local function depart(kind, seen_at)
+  if not kind then return end
+  local before = redis.call('HGET', key('departures'), kind)
+  if not before or tonumber(before) < tonumber(seen_at) then
+    redis.call('HSET', key('departures'), kind, seen_at)
+  end
+  touch(kind, 'departed')
+  while redis.call('HLEN', key('departures')) > 1000 do
+    redis.call('HDEL', key('departures'), redis.call('ZPOPMIN', key('departed'))[1])
+  end
+end
+
 local function used_slots(id)
   local used = redis.call('HLEN', key('assignments', id))
   for _, count in ipairs(redis.call('HVALS', key('opening', id))) do used = used + count end

@@ -1,0 +1,185 @@
+"""The short form of the storm, of seeds that never change: `make storm` runs the long one."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farm.protocol.resources import AgentView, JobDetail
+from tests.e2e.storm.cable import Cable
+from tests.e2e.storm.schedule import Blow, schedule
+from tests.e2e.storm.storm import Storm
+from tests.e2e.storm.verdict import flaws, impossible
+from tests.simulated.site import Done
+
+SEEDS = (1, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_whatever_is_killed_stopped_or_cut_off_nothing_is_lost_and_nothing_done_twice(
+    tmp_path: Path, seed: int
+) -> None:
+    said: list[str] = []
+    storm = Storm(seed=seed, jobs=75, lasts_s=25.0, say=said.append)
+    await storm.run(tmp_path)
+    assert storm.flaws == [], "\n".join([*said, *storm.flaws])
+    assert storm.ends["succeeded"] > 40, storm.ends
+
+
+# What the storm is made of
+
+
+def test_the_same_seed_makes_the_same_storm_and_another_one_another() -> None:
+    def made(seed: int) -> list[str]:
+        found = schedule(seed, ["a", "b"], lasts_s=60, every_s=1, longest_s=5)
+        return [str(strike) for strike in found]
+
+    assert made(1) == made(1) != made(2)
+
+
+def test_nothing_is_struck_while_it_is_down_and_every_blow_falls() -> None:
+    strikes = schedule(3, ["a", "b", "c"], lasts_s=300, every_s=0.5, longest_s=5)
+    whole_at: dict[str, float] = {}
+    for strike in strikes:
+        assert strike.at_s > whole_at.get(strike.target, 0.0)
+        whole_at[strike.target] = strike.until_s
+    assert {strike.blow for strike in strikes} == set(Blow)
+    assert set(whole_at) == {"a", "b", "c"}
+
+
+async def test_a_cable_carries_stalls_and_is_cut() -> None:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(100):
+            writer.write(data)
+        writer.close()
+
+    server = await asyncio.start_server(echo, "127.0.0.1", 0)
+    async with server, Cable(server.sockets[0].getsockname()[1]).laid() as cable:
+        async with connected(cable) as (reader, writer):
+            writer.write(b"one")
+            assert await reader.read(100) == b"one"
+            cable.stall()
+            writer.write(b"two")
+            answer = asyncio.create_task(reader.read(100))
+            await asyncio.sleep(0)
+            assert not answer.done()
+            cable.mend()
+            assert await answer == b"two"
+            cable.cut()
+            assert await ends(reader)
+        async with connected(cable) as (reader, _):
+            assert await ends(reader)
+        cable.mend()
+        async with connected(cable) as (reader, writer):
+            writer.write(b"three")
+            assert await reader.read(100) == b"three"
+
+
+@asynccontextmanager
+async def connected(
+    cable: Cable,
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", cable.port)
+    yield reader, writer
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+
+
+async def ends(reader: asyncio.StreamReader) -> bool:
+    async with asyncio.timeout(5):
+        with suppress(OSError):
+            return await reader.read(1) == b""
+        return True
+
+
+NOW = "2026-01-01T00:00:00Z"
+
+
+def a_job(**changes: Any) -> JobDetail:
+    return JobDetail.model_validate(
+        {
+            "id": "j1",
+            "name": "once-1",
+            "namespace": "default",
+            "state": "succeeded",
+            "at_rest": True,
+            "attempts": 1,
+            "max_attempts": 2,
+            "created_at": NOW,
+            "item_count": 0,
+            "artifact_count": 0,
+            **changes,
+        }
+    )
+
+
+def an_effect(**changes: Any) -> dict[str, Any]:
+    told = {"id": "s1.0", "attempt_id": "a1", "effect": "once", "observed": False, "begun_at": NOW}
+    return {**told, **changes}
+
+
+def an_agent(used_slots: int) -> AgentView:
+    return AgentView.model_validate(
+        {
+            "client_id": "a",
+            "client_type": "browser",
+            "present": True,
+            "draining": False,
+            "epoch": 1,
+            "namespaces": ["default"],
+            "metadata": {},
+            "capacity": {
+                "max_concurrency": 2,
+                "max_windows": 2,
+                "max_tabs_per_window": 1,
+                "max_flows": 0,
+            },
+            "used_slots": used_slots,
+            "windows": 0,
+            "contexts": 0,
+            "seen_at": NOW,
+        }
+    )
+
+
+ONE = Done(job="j1", step=1, attempt="a1")
+
+
+def test_what_is_as_it_must_be_has_no_flaw() -> None:
+    assert flaws([a_job()], 1, [ONE], [an_agent(0)]) == []
+    doubtful = a_job(state="uncertain", effects=[an_effect()])
+    assert flaws([doubtful], 1, [ONE], []) == []
+    often = a_job(name="often-1")
+    assert flaws([often], 1, [ONE, ONE], []) == []
+
+
+@pytest.mark.parametrize(
+    ("job", "done"),
+    [
+        (a_job(), [ONE, ONE]),
+        (a_job(), []),
+        (a_job(state="running"), [ONE]),
+        (a_job(state="queued"), []),
+        (a_job(state="uncertain"), [ONE]),
+        (a_job(state="uncertain", effects=[an_effect(done_at=NOW)]), [ONE]),
+        (a_job(state="uncertain", effects=[an_effect(effect="idempotent")]), [ONE]),
+    ],
+)
+def test_what_is_not_as_it_must_be_is_a_flaw(job: JobDetail, done: list[Done]) -> None:
+    assert len(flaws([job], 1, done, [])) == 1
+
+
+def test_a_job_that_is_gone_and_a_slot_that_is_lost_are_flaws() -> None:
+    assert len(flaws([], 1, [], [])) == 1
+    assert len(flaws([], 0, [], [an_agent(1)])) == 1
+
+
+def test_negative_and_impossible_counts_are_named() -> None:
+    fine = "# HELP farm_jobs of -1\nfarm_jobs 0\n"
+    assert impossible([an_agent(0), an_agent(2)], fine) == []
+    assert len(impossible([an_agent(-1), an_agent(3)], "farm_jobs -1\n")) == 3
