@@ -37,10 +37,11 @@ check: $(INSTALLED) ## Format, lint, types, imports, and the quick tests
 mutants: $(INSTALLED) ## Turn each comparison of the rules round: a test must fail for each
 	@$(BIN)/python -m tests.mutation
 
-bench: browser ## Measure the farm against bare Playwright, its pool, live view, overlay and guard; writes build/*bench.json
+bench: browser ## Measure the farm against bare Playwright, its pool, fleet, live view, overlay and guard; writes build/*bench.json
 	@$(BIN)/python -m tests.benchmarks
 	@$(BIN)/python -m tests.benchmarks.ready
 	@$(BIN)/python -m tests.benchmarks.pool
+	@$(BIN)/python -m tests.benchmarks.fleet
 	@$(BIN)/python -m tests.benchmarks.overlay
 	@$(BIN)/python -m tests.benchmarks.live
 	@$(BIN)/python -m tests.benchmarks.guard

@@ -34,11 +34,16 @@ class Settings(BaseSettings):
     token_fd: Annotated[int | None, Field(ge=3)] = None
     """An inherited file descriptor to read the token from, once."""
 
+    transport: Literal["auto", "websocket", "longpoll"] = "auto"
+    """How the farm is dialled: by a WebSocket, by requests alone (`longpoll`) where the network
+    breaks those, or by requests only where a WebSocket fails (`auto`). Watching tabs needs
+    WebSockets."""
+
     client_id: str = Field(default_factory=socket.gethostname, min_length=1, max_length=128)
     """The agent's name; one process at a time may have it. By default the host's name."""
 
     namespaces: Annotated[tuple[str, ...], NoDecode, Field(min_length=1)] = ("default",)
-    """Whose work it takes: the namespace its token is for."""
+    """Whose work it takes: namespaces that its token is for, with commas."""
 
     task_queue: str = "default"
     """The one task queue whose work it takes, in each of its namespaces; empty is `default`."""

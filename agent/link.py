@@ -1,9 +1,10 @@
-"""The connection to the farm: a WebSocket that is dialled again, and uploads beside it."""
+"""The link to the farm, which is dialled again and again, and uploads beside it."""
 
 import asyncio
+import contextlib
 import json
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import quote
@@ -12,6 +13,7 @@ import aiohttp
 import structlog
 from pydantic import ValidationError
 
+from agent.connecting import Connection, Dial, websocket
 from agent.machine.events import Heard, LinkDown, LinkUp
 from agent.ports import LinkRefused, StaleAssignment, UploadRefused
 from farm.protocol.messages import Ack, FromAgent, Refused, ToAgent, Token, Welcome, to_agent
@@ -19,12 +21,9 @@ from farm.protocol.recordings import RecordingKind
 
 _FIRST_WAIT_S = 0.2
 _LONGEST_WAIT_S = 10.0
-_MAX_FRAME_BYTES = 32 * 1024 * 1024
 _DIAL_S = 10.0
 _SEND_S = 1.0
 """A connection that takes nothing for so long is given up: whoever sends must not wait for it."""
-_SILENCE_S = 10.0
-"""Without an answer to a ping of the protocol for this long, nobody is on the other end."""
 _TOKEN_IS_WRONG: dict[int, str] = {
     HTTPStatus.UNAUTHORIZED: "does not know this agent's token, or has revoked it",
     HTTPStatus.FORBIDDEN: (
@@ -38,19 +37,27 @@ _UPLOAD_TRIES = 5
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 
-class WebSocketLink:
+class FarmLink:
     """Implements `agent.ports.Link`.
+
+    Of several ways to dial it takes the first that connects. One by which the farm was heard is
+    tried first from then on, and one by which nothing was heard last.
 
     Of several farms it stays with the one that let it in. When that one is lost it goes on to the
     next after a window in vain, when all that it ran for the first has been given up.
     """
 
-    def __init__(self, session: aiohttp.ClientSession, *urls: str) -> None:
+    def __init__(
+        self, session: aiohttp.ClientSession, *urls: str, dials: Sequence[Dial] = (websocket,)
+    ) -> None:
         self._session = session
+        self._dials = list(dials)
+        self._worked: set[Dial] = set()
+        self._mute: set[Dial] = set()
         self._urls = [url.rstrip("/") for url in urls]
         self._faithful_s = 0.0
         """For so long the farm is dialled again that has let us in."""
-        self._socket: aiohttp.ClientWebSocketResponse | None = None
+        self._connection: Connection | None = None
         self._life = asyncio.timeout(None)
         self._last_refusal: Refused | None = None
 
@@ -67,7 +74,7 @@ class WebSocketLink:
             try:
                 if await self._live(tell):
                     wait_s = _FIRST_WAIT_S
-            except aiohttp.WSServerHandshakeError as error:
+            except aiohttp.ClientResponseError as error:
                 if error.status in _TOKEN_IS_WRONG:
                     raise LinkRefused(f"{self.url} {_TOKEN_IS_WRONG[error.status]}") from error
                 log.warning("link.failed", status=error.status)
@@ -83,40 +90,45 @@ class WebSocketLink:
 
     async def _live(self, tell: Callable[[LinkUp | LinkDown | Heard], None]) -> bool:
         """Live one connection to its end; tell whether the farm let us in."""
-        let_in = False
-        async with asyncio.timeout(_DIAL_S):
-            socket = await self._session.ws_connect(
-                f"{self.url}/v1/agent",
-                max_msg_size=_MAX_FRAME_BYTES,
-                autoclose=True,
-                heartbeat=_SILENCE_S,
-                timeout=aiohttp.ClientWSTimeout(ws_close=_SEND_S),
-            )
-        self._socket = socket
-        tell(LinkUp())
-        try:
-            async with asyncio.timeout(None) as self._life:
-                async for frame in socket:
-                    if frame.type is aiohttp.WSMsgType.TEXT:
-                        let_in = await self._pass_on(frame.data, tell) or let_in
-        finally:
-            self._socket = None
-            tell(LinkDown())
-            await socket.close()
+        let_in = heard = False
+        async with contextlib.AsyncExitStack() as stack:
+            dial, self._connection = await self._dial(stack)
+            tell(LinkUp())
+            try:
+                async with asyncio.timeout(None) as self._life:
+                    async for text in self._connection.texts():
+                        heard = True
+                        let_in = await self._pass_on(text, tell) or let_in
+            finally:
+                self._connection = None
+                (self._worked if heard else self._mute).add(dial)
+                tell(LinkDown())
         return let_in
+
+    async def _dial(self, stack: contextlib.AsyncExitStack) -> tuple[Dial, Connection]:
+        ways = sorted(self._dials, key=lambda way: (way not in self._worked, way in self._mute))
+        for way in ways:
+            try:
+                async with asyncio.timeout(_DIAL_S):
+                    return way, await stack.enter_async_context(way(self._session, self.url))
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                if way is ways[-1]:
+                    raise
+                log.info("link.other_way", failed=way.__name__, reason=str(error)[:200])
+        raise AssertionError("the last way returns or raises")
 
     async def send(self, message: FromAgent) -> None:
         """See `Link.send`."""
-        socket = self._socket
-        if socket is None or socket.closed:
+        connection = self._connection
+        if connection is None or connection.closed:
             return
         try:
             async with asyncio.timeout(_SEND_S):
-                await socket.send_str(message.model_dump_json(exclude_none=True))
+                await connection.send(message.model_dump_json(exclude_none=True))
         except TimeoutError:
             log.warning("link.stuck")
-            if self._socket is socket:
-                self._socket = None
+            if self._connection is connection:
+                self._connection = None
                 self._life.reschedule(0.0)
         except (aiohttp.ClientError, OSError) as error:
             # What matters is kept and sent again on the next link.

@@ -16,7 +16,8 @@ from agent.channels import WebSocketChannels
 from agent.chromium.workspace import Room
 from agent.clock import monotonic, wall_clock
 from agent.config import Settings, environment
-from agent.link import HttpUploads, WebSocketLink
+from agent.connecting import Dial, longpoll, websocket
+from agent.link import FarmLink, HttpUploads
 from agent.loans import HttpLoans
 from agent.machine import Limits, Machine, Profile
 from agent.machine.events import Exit, StopRequested
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
+_DIALS: Mapping[str, tuple[Dial, ...]] = {
+    "websocket": (websocket,),
+    "longpoll": (longpoll,),
+    "auto": (websocket, longpoll),
+}
 _PR_SET_PDEATHSIG = 1
 _LOOK_S = 1.0
 """So often an agent with windows looks where these are and which tab is in front."""
@@ -95,7 +101,7 @@ async def _run(settings: Settings, secret: str, env: Mapping[str, str]) -> Exit:
 
         flows = _flows(settings, may_act) if flows_only else None
         browser = _browser(settings, env, ffmpeg, may_act) if flows is None else None
-        link = WebSocketLink(session, *map(str, settings.farm_urls))
+        link = FarmLink(session, *map(str, settings.farm_urls), dials=_DIALS[settings.transport])
         runner = Runner(
             machine,
             browser=browser,

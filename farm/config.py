@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -88,6 +88,16 @@ class IdentitySettings(BaseModel):
 
     max_bytes: Annotated[int, Field(ge=1_024, le=268_435_456)] = 16 * 1024 * 1024
     """The largest state: cookies, local storage and databases together."""
+
+
+class NamespaceSettings(BaseModel):
+    """Namespaces, which keep those who share the farm apart."""
+
+    model_config = ConfigDict(frozen=True)
+
+    minting: Literal["open", "closed"] | None = None
+    """Whether an agent or a token of a namespace that is not there makes it (`open`), or is
+    refused. By default closed for `farm serve`, and open for `farm up` and `farm run`."""
 
 
 class CommandSettings(BaseModel):
@@ -239,12 +249,22 @@ class Settings(BaseSettings):
     commands: CommandSettings = CommandSettings()
     """The evidence of commands."""
 
+    namespaces: NamespaceSettings = NamespaceSettings()
+    """Namespaces."""
+
     @field_validator("allowed_hosts", "egress_allow", "task_queues", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
+
+
+def open_by_default(settings: Settings) -> Settings:
+    """Let agents and tokens make namespaces, unless the settings say something of it."""
+    if settings.namespaces.minting is not None:
+        return settings
+    return settings.model_copy(update={"namespaces": NamespaceSettings(minting="open")})
 
 
 def load(**overrides: object) -> Settings:

@@ -1,4 +1,4 @@
-"""`GET /v1/agent`: the WebSocket that agents dial. One `AgentLink` is one life of it."""
+"""The links that agents dial, by whatever transport. One `AgentLink` is one life of it."""
 
 import asyncio
 import contextlib
@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import assert_never
 
 import structlog
-from aiohttp import WSCloseCode, WSMsgType, web
+from aiohttp import web
 from pydantic import ValidationError
 
 from farm.api import convert
 from farm.api.request_state import Principal
+from farm.api.sockets import Closing, Socket, WebSocket
 from farm.clock import Clock
-from farm.core.json_values import json_flaw
+from farm.core.admission import Enrolment, Refusal, RefusedFor
 from farm.core.model import ClientId, ContextId, LinkId, link_of
 from farm.core.pools import capacity_flaw
 from farm.core.reservation import Denial
@@ -23,9 +24,11 @@ from farm.jobs.dispatcher import JobDispatcher
 from farm.jobs.interventions import Interventions
 from farm.jobs.recorder import Recorder
 from farm.jobs.sharing import Sharing
+from farm.manager.admission import Knock, Registration, Registrations
 from farm.manager.delivery import AppNode, command
 from farm.manager.disconnecting import Disconnects
 from farm.protocol import messages as wire
+from farm.protocol.recordings import RECORDS, RECORDS_VIDEO
 from farm.stores.ports.registries import Registry
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -34,7 +37,6 @@ _SEND_QUEUE = 1024
 """An agent that leaves so many messages unread is cut off."""
 _HELLO_WITHIN_S = 10.0
 _CLOSE_S = 2.0
-_SUPPORTED = range(1, wire.PROTOCOL + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,7 @@ class AgentLinks:
         self,
         *,
         registry: Registry,
+        registrations: Registrations,
         app_node: AppNode,
         dispatcher: JobDispatcher,
         recorder: Recorder,
@@ -66,6 +69,7 @@ class AgentLinks:
         rules: LinkRules,
     ) -> None:
         self.registry = registry
+        self.registrations = registrations
         self.app_node = app_node
         self.dispatcher = dispatcher
         self.recorder = recorder
@@ -87,7 +91,7 @@ class AgentLinks:
         self._owners[client_id] = token_id
 
     async def serve(self, request: web.Request, bearer: Principal) -> web.WebSocketResponse:
-        """Run one link until either side ends it."""
+        """Run one link on a WebSocket until either side ends it."""
         socket = web.WebSocketResponse(
             max_msg_size=self.rules.max_frame_bytes,
             autoping=True,
@@ -96,13 +100,17 @@ class AgentLinks:
             heartbeat=self.rules.window_s,
         )
         await socket.prepare(request)
+        await self.live(WebSocket(socket), bearer)
+        return socket
+
+    async def live(self, socket: Socket, bearer: Principal) -> None:
+        """Run one link to its end, whatever it was dialled by."""
         link = AgentLink(self, socket, bearer)
         self._links.add(link)
         try:
             await link.run()
         finally:
             self._links.discard(link)
-        return socket
 
     def end(self, client_id: ClientId, link: LinkId) -> None:
         """End a link, so that its agent dials again; it is no more registered under it."""
@@ -119,12 +127,13 @@ class AgentLinks:
 class AgentLink:
     """One connection of one agent: a reader and a writer in one task group."""
 
-    def __init__(self, links: AgentLinks, socket: web.WebSocketResponse, bearer: Principal) -> None:
+    def __init__(self, links: AgentLinks, socket: Socket, bearer: Principal) -> None:
         self._links = links
         self._socket = socket
         self._bearer = bearer
         self._id: LinkId = link_of(links.rules.coordinator, secrets.token_hex(8))
         self._client_id: ClientId | None = None
+        self._registration: Registration | None = None
         self._draining: tuple[bool, str] = (False, "")
         """As the registry has it since the last `hello`."""
         self._outbox: asyncio.Queue[wire.ToAgent] = asyncio.Queue(_SEND_QUEUE)
@@ -164,12 +173,12 @@ class AgentLink:
         """Close what is still open, by a code that says that the agent may dial again."""
         with contextlib.suppress(ConnectionError, TimeoutError):
             async with asyncio.timeout(_CLOSE_S):
-                await self._socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=b"dial again")
+                await self._socket.close(Closing.DIAL_AGAIN)
 
     async def close(self) -> None:
         """End the link from this side."""
         with contextlib.suppress(ConnectionError):
-            await self._socket.close(code=1001, message=b"the farm is stopping")
+            await self._socket.close(Closing.FARM_STOPS)
 
     async def send(self, message: wire.ToAgent) -> None:
         """Queue a message.
@@ -191,14 +200,12 @@ class AgentLink:
     async def _write(self) -> None:
         while True:
             message = await self._outbox.get()
-            await self._socket.send_str(message.model_dump_json(exclude_none=True))
+            await self._socket.send(message.model_dump_json(exclude_none=True))
 
     async def _read(self) -> None:
         async with asyncio.timeout(_HELLO_WITHIN_S) as limit:
-            async for frame in self._socket:
-                if frame.type is not WSMsgType.TEXT:
-                    continue
-                message = self._parse(frame.data)
+            async for text in self._socket.texts():
+                message = self._parse(text)
                 if message is None:
                     continue
                 await self._handle(message)
@@ -277,22 +284,6 @@ class AgentLink:
 
     async def _welcome(self, hello: wire.Hello) -> None:
         links = self._links
-        if hello.protocol not in _SUPPORTED:
-            spoken = f"{_SUPPORTED.start} to {_SUPPORTED.stop - 1}"
-            await self._refuse("protocol", f"this farm speaks {spoken}", retry=False)
-            return
-        if set(hello.namespaces) != {self._bearer.namespace}:
-            allowed = f"its token is for namespace {self._bearer.namespace!r} alone"
-            await self._refuse("namespace", allowed, retry=False)
-            return
-        flaws = {
-            "metadata": json_flaw(hello.metadata, "metadata"),
-            "capacity": capacity_flaw(hello.capacity.max_concurrency),
-        }
-        for reason, flaw in flaws.items():
-            if flaw is not None:
-                await self._refuse(reason, flaw, retry=False)
-                return
         if self._client_id not in (None, hello.client_id):
             raise _CutOffError("one link is for one agent")
         # What another coordinator has sent through this one is that one's to ask for.
@@ -301,23 +292,13 @@ class AgentLink:
             for entry in hello.running
             if not links.app_node.sends_for_another(entry.command_id)
         ]
-        if links.sharing is not None and await links.sharing.keeps_out(
-            ClientId(hello.client_id), running
-        ):
-            await self._refuse("runs_elsewhere", "it runs a job of another coordinator's")
-            return
-        now = links.clock()
-        registered = await links.registry.register(
-            convert.client(hello, self._id, now),
-            epoch_name=hello.epoch,
-            highest_token=convert.token(hello.highest_token),
-            now=now,
+        registration = await links.registrations.register(
+            self._knock(hello, running), _enrolment(self._bearer)
         )
-        if isinstance(registered, Denial):
-            await self._refuse(
-                "client_id_in_use", f"another agent named {hello.client_id} is connected"
-            )
+        if isinstance(registration, Refusal):
+            await self._refuse(registration)
             return
+        registered, self._registration = registration.client, registration
         client_id = registered.client_id
         self._client_id, self._draining = client_id, (False, "")
         links.may_use(self._bearer.token_id, client_id)
@@ -342,18 +323,38 @@ class AgentLink:
             epoch=registered.epoch,
             browser=hello.browser,
             slots=registered.capacity.max_concurrency,
+            transport=self._socket.transport,
         )
 
-    async def _refuse(self, reason: str, detail: str, *, retry: bool = True) -> None:
-        log.warning("agent.refused", reason=reason, detail=detail)
-        await self._socket.send_str(
-            wire.Refused(reason=reason, detail=detail, retry=retry).model_dump_json()
+    def _knock(self, hello: wire.Hello, running: list[wire.Running]) -> Knock:
+        sharing = self._links.sharing
+
+        async def kept_out() -> Refusal | None:
+            if sharing is None or not await sharing.keeps_out(ClientId(hello.client_id), running):
+                return None
+            detail = "it runs a job of another coordinator's"
+            return Refusal(reason=RefusedFor.RUNS_ELSEWHERE, detail=detail)
+
+        return Knock(
+            claim=convert.claim(hello),
+            client=convert.client(hello, self._id, self._links.clock()),
+            epoch_name=hello.epoch,
+            highest_token=convert.token(hello.highest_token),
+            transport=self._socket.transport,
+            kept_out=kept_out,
         )
+
+    async def _refuse(self, refusal: Refusal) -> None:
+        refused = wire.Refused(
+            reason=refusal.reason.value, detail=refusal.detail, retry=refusal.retry
+        )
+        await self._socket.send(refused.model_dump_json())
         await self._socket.close()
 
     async def _announced(self, client_id: ClientId, slots: int) -> None:
         if flaw := capacity_flaw(slots):
-            await self._refuse("capacity", flaw)  # it may come back with what it said at first
+            # It may come back with what it said at first.
+            await self._refuse(Refusal(reason=RefusedFor.CAPACITY, detail=flaw))
         elif await self._links.registry.set_advertised_capacity(client_id, self._id, slots):
             log.info("agent.capacity", client_id=client_id, slots=slots)
 
@@ -420,18 +421,28 @@ class AgentLink:
             await self.send(wire.Stored(command_id=result.command_id, refused=True, done=True))
 
     async def _gone(self) -> None:
-        if self._client_id is None:
+        if self._registration is None:
             return
-        links, client_id = self._links, self._client_id
+        links, client_id = self._links, self._registration.client.client_id
         await links.app_node.detach(client_id, self._id)
         try:
-            if await links.registry.unlink(client_id, self._id, now=links.clock()):
+            if await self._registration.end():
                 log.info("agent.link_closed", client_id=client_id)
                 await links.dispatcher.link_closed(client_id)
         except StoreUnavailableError as error:
             log.warning("link.store_unavailable", reason=error.detail)
         # Whether it was the current one is asked again when anything is released.
-        await links.disconnects.closed(self._bearer.namespace, client_id, self._id)
+        for namespace in sorted(self._bearer.namespaces):
+            await links.disconnects.closed(namespace, client_id, self._id)
+
+
+def _enrolment(bearer: Principal) -> Enrolment:
+    return Enrolment(
+        token_id=bearer.token_id,
+        namespaces=bearer.namespaces,
+        bounds=bearer.bounds,
+        own_metadata=frozenset({RECORDS, RECORDS_VIDEO}),
+    )
 
 
 def _tell_of_user_windows(client_id: ClientId, lost: int) -> None:

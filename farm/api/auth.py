@@ -16,6 +16,7 @@ from farm.api.live.links import COOKIES, Grant, LiveLinks
 from farm.api.request_state import GRANT, PRINCIPAL, Principal
 from farm.api.routes import Access, access_of
 from farm.clock import Clock
+from farm.core.admission import UNBOUNDED, Bounds
 from farm.core.model import Instant, Namespace
 from farm.errors import ForbiddenError, UnauthorizedError
 from farm.stores.ports.ledger import Ledger
@@ -27,7 +28,9 @@ _CACHE_S = 10.0
 _LOOPBACK_NAMES = frozenset({"localhost"})
 
 
-def mint(*, scope: str, namespace: Namespace, name: str, now: Instant) -> tuple[TokenRecord, str]:
+def mint(
+    *, scope: str, namespace: Namespace, name: str, now: Instant, bounds: Bounds = UNBOUNDED
+) -> tuple[TokenRecord, str]:
     """Make a token: what is to be remembered of it, and its secret, which is not."""
     secret = f"tf_{secrets.token_urlsafe(32)}"
     record = TokenRecord(
@@ -37,6 +40,7 @@ def mint(*, scope: str, namespace: Namespace, name: str, now: Instant) -> tuple[
         namespace=namespace,
         name=name,
         created_at=now,
+        bounds=bounds,
     )
     return record, secret
 
@@ -78,6 +82,7 @@ class TokenBook:
             scope=record.scope,
             namespace=record.namespace,
             name=record.name,
+            bounds=record.bounds,
         )
         if revocations == self._revocations:  # else it may be the one revoked meanwhile
             self._seen[sha256] = (now, principal)
@@ -85,9 +90,13 @@ class TokenBook:
                 self._seen.popitem(last=False)
         return principal
 
-    async def add(self, *, scope: str, namespace: Namespace, name: str) -> tuple[TokenRecord, str]:
+    async def add(
+        self, *, scope: str, namespace: Namespace, name: str, bounds: Bounds = UNBOUNDED
+    ) -> tuple[TokenRecord, str]:
         """Make and remember a token; return it with its secret."""
-        record, secret = mint(scope=scope, namespace=namespace, name=name, now=self._clock())
+        record, secret = mint(
+            scope=scope, namespace=namespace, name=name, now=self._clock(), bounds=bounds
+        )
         await self._ledger.add_token(record)
         return record, secret
 
@@ -112,9 +121,12 @@ class TokenBook:
             record, _ = mint(scope=scope, namespace=namespace, name="preset", now=self._clock())
             await self._ledger.add_token(replace(record, sha256=hash_of(secret)))
 
-    async def revoke(self, token_id: str) -> None:
-        """Let a token open nothing any more, here at once. Raises NotFoundError."""
-        await self._ledger.revoke_token(token_id, now=self._clock())
+    async def revoke(self, token_id: str, *, namespace: Namespace | None = None) -> None:
+        """Let a token open nothing any more, here at once. Raises NotFoundError.
+
+        With a namespace, only one that was made in it.
+        """
+        await self._ledger.revoke_token(token_id, now=self._clock(), namespace=namespace)
         self._revocations += 1
         for sha256 in [h for h, (_, who) in self._seen.items() if who.token_id == token_id]:
             del self._seen[sha256]

@@ -1,6 +1,7 @@
 """Between the wire and the core: one converter a message (the classes stay different)."""
 
 from farm.core import model as core
+from farm.core.admission import Claim
 from farm.protocol import messages as wire
 
 
@@ -11,6 +12,23 @@ def token(value: wire.Token | None) -> core.Token | None:
     return core.Token(store_epoch=value.store_epoch, counter=value.counter)
 
 
+def _namespaces(hello: wire.Hello) -> tuple[core.Namespace, ...]:
+    return tuple(core.Namespace(name) for name in dict.fromkeys(hello.namespaces))
+
+
+def claim(hello: wire.Hello) -> Claim:
+    """Turn a `hello` into what an agent says of itself, to be judged."""
+    return Claim(
+        client_id=core.ClientId(hello.client_id),
+        protocol=hello.protocol,
+        namespaces=_namespaces(hello),
+        task_queue=hello.task_queue,
+        node=hello.node,
+        metadata=hello.metadata,
+        max_concurrency=hello.capacity.max_concurrency,
+    )
+
+
 def client(hello: wire.Hello, link: core.LinkId, now: core.Instant) -> core.Client:
     """Turn a `hello` into a client that has reported nothing yet; the registry gives its epoch."""
     return core.Client(
@@ -19,7 +37,7 @@ def client(hello: wire.Hello, link: core.LinkId, now: core.Instant) -> core.Clie
         link=link,
         epoch=0,
         instance=hello.instance,
-        namespaces=tuple(core.Namespace(name) for name in hello.namespaces),
+        namespaces=_namespaces(hello),
         metadata=hello.metadata,
         capacity=core.Capacity(
             max_concurrency=hello.capacity.max_concurrency,

@@ -9,8 +9,10 @@ from prometheus_client import CollectorRegistry
 from farm.api.auth import TokenBook
 from farm.api.readiness import Readiness
 from farm.api.request_state import PRINCIPAL, Principal
+from farm.api.routes import Access
 from farm.clock import Clock
-from farm.core.model import ClientId, Namespace
+from farm.core.model import DEFAULT_NAMESPACE, ClientId, Namespace
+from farm.errors import ForbiddenError
 from farm.jobs.feed import JobFeed
 from farm.jobs.identities import IdentityBook
 from farm.jobs.ports import Dispatcher
@@ -18,6 +20,7 @@ from farm.jobs.service import JobService
 from farm.jobs.why import Explaining
 from farm.manager.delivery import AppNode
 from farm.manager.misses import Miss
+from farm.manager.namespaces import NamespaceBook
 from farm.stores.ports.artifacts import ArtifactStore
 from farm.stores.ports.ledger import Ledger
 from farm.stores.ports.registries import ContextRegistry
@@ -40,6 +43,7 @@ class Deps:
     dispatcher: Dispatcher
     feed: JobFeed
     tokens: TokenBook
+    namespaces: NamespaceBook
     owns: Owns
     explaining: Explaining
     """Why jobs wait."""
@@ -65,6 +69,19 @@ def deps_of(request: web.Request) -> Deps:
 def principal_of(request: web.Request) -> Principal:
     """Return who asks; only for routes that are not open."""
     return request[PRINCIPAL]
+
+
+def operator_of(request: web.Request, *, required: bool = False) -> bool:
+    """Tell whether who asks has the whole farm in hand: an admin of its first namespace.
+
+    Raises:
+        ForbiddenError: If not, and it is required.
+    """
+    asks = principal_of(request)
+    operates = asks.scope == Access.ADMIN and asks.namespace == DEFAULT_NAMESPACE
+    if required and not operates:
+        raise ForbiddenError(f"this is for admins of the namespace {DEFAULT_NAMESPACE!r}")
+    return operates
 
 
 def namespace_of(request: web.Request) -> Namespace:

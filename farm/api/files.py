@@ -21,7 +21,6 @@ from farm.core.model import Namespace
 from farm.errors import InvalidInputError, NotFoundError, StaleAssignmentError, TooLargeError
 from farm.jobs.naming import DEFAULT_MEDIA_TYPE, safe_name
 from farm.protocol.resources import FileStored
-from farm.stores.records import Attempt
 
 _CHUNK = 64 * 1024
 _FILE = re.compile(r"file_([0-9a-f]{32})", re.ASCII)
@@ -50,15 +49,15 @@ async def get_file(request: web.Request) -> web.StreamResponse:
     """Send a file to the agent of a running attempt, under its lease (P8)."""
     deps = deps_of(request)
     token = token_of(request)
-    attempt = await attempt_of(request, deps)
+    attempt, namespace = await attempt_of(request, deps)
     if attempt.token != token or attempt.state is not AttemptState.RUNNING:
         raise StaleAssignmentError("the attempt has ended")
     owner, name = request.match_info["owner"], request.match_info["name"]
-    key = await _key(deps, namespace_of(request), attempt, owner, name)
+    key = await _key(deps, namespace, owner, name)
     return await streamed(request, bytes_of(_found(deps, key, owner, name)), DEFAULT_MEDIA_TYPE)
 
 
-async def _key(deps: Deps, namespace: Namespace, attempt: Attempt, owner: str, name: str) -> str:
+async def _key(deps: Deps, namespace: Namespace, owner: str, name: str) -> str:
     if match := _FILE.fullmatch(owner):
         return f"{_folder(namespace)}/{match[1]}"
     # That the job is one of the namespace is asked first, for its artifacts are found by its id.

@@ -11,14 +11,14 @@ from farm.protocol.identities import Lent, StateSaved, StorageState
 
 async def lend_identity(request: web.Request) -> web.Response:
     """Give an agent the state and the proxy of an attempt that runs on it, under its lease (P8)."""
-    token, attempt = token_of(request), await attempt_of(request, deps_of(request))
+    token, (attempt, _) = token_of(request), await attempt_of(request, deps_of(request))
     lent = await deps_of(request).identities.lend(attempt.attempt_id, token)
     return answer(lent)
 
 
 async def save_identity(request: web.Request) -> web.Response:
     """Keep what the window of an attempt holds at its end, under its lease (P8)."""
-    token, attempt = token_of(request), await attempt_of(request, deps_of(request))
+    token, (attempt, _) = token_of(request), await attempt_of(request, deps_of(request))
     book = deps_of(request).identities
     state = await large_body_of(request, StorageState, max_bytes=book.max_bytes)
     return answer(StateSaved(version=await book.save(attempt.attempt_id, token, state)))

@@ -1,7 +1,7 @@
 """`/metrics`: gauges read at scrape time, beside what other rooms count."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
@@ -14,7 +14,7 @@ from farm.api.views import is_present
 from farm.core.census import PoolVerdict
 from farm.core.control import HELD, Control
 from farm.core.job_states import JobState
-from farm.core.model import ContextState, Owner, Snapshot
+from farm.core.model import ContextState, Namespace, Owner, Snapshot
 from farm.core.pools import Exclusion
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -104,6 +104,22 @@ class _Gauges(Collector):
             "farm_slots_used",
             "What they hold.",
             value=sum(client.used_slots() for client in present),
+        )
+
+
+class ConnectedAgents(Collector):
+    """How many agents each namespace has on links of this coordinator."""
+
+    def __init__(self, connected: Callable[[], Mapping[Namespace, int]]) -> None:
+        self._connected = connected
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the gauge; an agent of several namespaces counts in each."""
+        yield _by_label(
+            "farm_agents_connected",
+            "Agents that are linked to this coordinator, by namespace.",
+            "namespace",
+            {str(name): count for name, count in self._connected().items()},
         )
 
 

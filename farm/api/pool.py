@@ -1,11 +1,12 @@
 """What there is, as the registry has it now, and why the last acquisitions came to nothing."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from aiohttp import web
 
 from farm.api.answers import answer
-from farm.api.deps import Deps, deps_of, namespace_of
+from farm.api.deps import Deps, deps_of, namespace_of, operator_of
 from farm.api.routes import Access, Answer, Route
 from farm.api.views import agent_view, moment, progress_view, window_view, worker_view
 from farm.core.eligibility import Reason
@@ -38,6 +39,8 @@ Held = tuple[ClientId, ContextId, Token]
 async def list_agents(request: web.Request) -> web.Response:
     """Return the agents that serve the namespace."""
     snapshot, clients = await _clients(request)
+    if not operator_of(request):  # whom else an agent serves is none of a tenant's business (P16)
+        clients = tuple(replace(one, namespaces=(namespace_of(request),)) for one in clients)
     return answer(AgentList(items=tuple(agent_view(client, snapshot) for client in clients)))
 
 

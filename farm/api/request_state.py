@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from farm.api.live.links import Grant
+from farm.core.admission import UNBOUNDED, Bounds
 from farm.core.model import Namespace
 
 REQUEST_ID = web.RequestKey("request_id", str)
@@ -20,8 +21,16 @@ class Principal:
     scope: str
     """`admin` or `agent`."""
     namespace: Namespace
+    """Where the token was made; an agent may serve others, see `namespaces`."""
     name: str = ""
     """The token's, for people."""
+    bounds: Bounds = UNBOUNDED
+    """Of an agent's."""
+
+    @property
+    def namespaces(self) -> frozenset[Namespace]:
+        """All that the token is for."""
+        return self.bounds.namespaces or frozenset({self.namespace})
 
 
 PRINCIPAL = web.RequestKey("principal", Principal)

@@ -6,19 +6,24 @@ import structlog
 from aiohttp import web
 
 from farm.api.answers import answer, body_of
-from farm.api.deps import deps_of, namespace_of
+from farm.api.deps import deps_of, namespace_of, operator_of
 from farm.api.routes import Access, Answer, Route
 from farm.api.views import moment
+from farm.core.admission import UNBOUNDED, Bounds
+from farm.core.model import Namespace
 from farm.protocol.resources import TokenCreate, TokenCreated
 
 log = structlog.get_logger(__name__)
 
 
 async def create_token(request: web.Request) -> web.Response:
-    """Make a token for the namespace of who asks; the answer alone has its secret."""
+    """Make a token for the own namespace, or others; the answer alone has its secret."""
     wanted = await body_of(request, TokenCreate)
-    record, secret = await deps_of(request).tokens.add(
-        scope=wanted.scope, namespace=namespace_of(request), name=wanted.name
+    deps = deps_of(request)
+    namespaces = await _namespaces(request, wanted)
+    bounds = _bounds(wanted, namespaces) if wanted.scope == "agent" else UNBOUNDED
+    record, secret = await deps.tokens.add(
+        scope=wanted.scope, namespace=namespaces[0], name=wanted.name, bounds=bounds
     )
     log.info("token.created", token_id=record.token_id, scope=record.scope)
     return answer(
@@ -27,6 +32,7 @@ async def create_token(request: web.Request) -> web.Response:
             scope=wanted.scope,
             name=record.name,
             namespace=record.namespace,
+            namespaces=tuple(namespaces),
             created_at=moment(record.created_at),
             token=secret,
         ),
@@ -34,10 +40,29 @@ async def create_token(request: web.Request) -> web.Response:
     )
 
 
+async def _namespaces(request: web.Request, wanted: TokenCreate) -> list[Namespace]:
+    own = namespace_of(request)
+    namespaces = [Namespace(name) for name in dict.fromkeys(wanted.namespaces or (own,))]
+    if namespaces != [own]:
+        operator_of(request, required=True)
+        await deps_of(request).namespaces.require(namespaces)
+    return namespaces
+
+
+def _bounds(wanted: TokenCreate, namespaces: list[Namespace]) -> Bounds:
+    return Bounds(
+        namespaces=None if len(namespaces) == 1 else frozenset(namespaces),
+        task_queues=None if wanted.task_queues is None else frozenset(wanted.task_queues),
+        nodes=None if wanted.nodes is None else frozenset(wanted.nodes),
+        metadata=wanted.metadata,
+    )
+
+
 async def revoke_token(request: web.Request) -> web.Response:
     """Let a token open nothing any more; one that is unknown is 404, lest a wrong id look right."""
     token_id = request.match_info["token_id"]
-    await deps_of(request).tokens.revoke(token_id)
+    own = None if operator_of(request) else namespace_of(request)
+    await deps_of(request).tokens.revoke(token_id, namespace=own)
     log.info("token.revoked", token_id=token_id)
     return web.Response(status=HTTPStatus.NO_CONTENT)
 

@@ -5,10 +5,10 @@ import re
 from aiohttp import hdrs, web
 
 from farm.api.answers import BROKEN, answer
-from farm.api.deps import Deps, deps_of, namespace_of, principal_of
+from farm.api.deps import Deps, deps_of, principal_of
 from farm.api.routes import Access, Answer, Parameter, Route
 from farm.core.job_states import AttemptState
-from farm.core.model import Token
+from farm.core.model import Namespace, Token
 from farm.errors import (
     ArtifactStoreFullError,
     ForbiddenError,
@@ -38,7 +38,7 @@ async def put_artifact(request: web.Request) -> web.Response:
     """Keep a file of an attempt that runs on an agent of this token, under its lease (P8)."""
     deps = deps_of(request)
     token = token_of(request)
-    attempt = await attempt_of(request, deps)
+    attempt, namespace = await attempt_of(request, deps)
     if attempt.token != token or attempt.state is not AttemptState.RUNNING:
         raise StaleAssignmentError("the attempt has ended")
     if (request.content_length or 0) > deps.max_artifact_bytes:
@@ -48,7 +48,7 @@ async def put_artifact(request: web.Request) -> web.Response:
         )
     recording = _recording(request)
     if recording is not None:
-        await _require_room(request, deps)
+        await _require_room(request, deps, namespace)
     key, size, sha256 = await _keep(request, deps, attempt)
     artifact = Artifact(
         job_id=attempt.job_id,
@@ -68,12 +68,12 @@ async def put_artifact(request: web.Request) -> web.Response:
     return answer(ArtifactStored(name=kept.name))
 
 
-async def _require_room(request: web.Request, deps: Deps) -> None:
+async def _require_room(request: web.Request, deps: Deps, namespace: Namespace) -> None:
     """Refuse a recording for which the namespace's share has no room.
 
     What several hand in at one moment may go beyond it, by that much.
     """
-    used = await deps.ledger.recordings_size(namespace_of(request))
+    used = await deps.ledger.recordings_size(namespace)
     if used + (request.content_length or 0) > deps.recordings_max_bytes:
         raise ArtifactStoreFullError(
             f"the namespace's recordings have {used} of {deps.recordings_max_bytes} bytes",
@@ -82,16 +82,21 @@ async def _require_room(request: web.Request, deps: Deps) -> None:
         )
 
 
-async def attempt_of(request: web.Request, deps: Deps) -> Attempt:
-    """Return the attempt; whether another's exists is not told."""
+async def attempt_of(request: web.Request, deps: Deps) -> tuple[Attempt, Namespace]:
+    """Return the attempt, and whose it is; whether another's exists is not told.
+
+    An agent may serve several namespaces: what it may touch follows from the attempt (P16).
+    """
     refused = ForbiddenError("this is no attempt of an agent that this token is connected as")
     try:
         attempt = await deps.ledger.attempt(request.match_info["attempt_id"])
+        namespace = (await deps.ledger.job_of_attempt(attempt.attempt_id)).namespace
     except NotFoundError:
         raise refused from None
-    if not deps.owns(principal_of(request).token_id, attempt.client_id):
+    asks = principal_of(request)
+    if namespace not in asks.namespaces or not deps.owns(asks.token_id, attempt.client_id):
         raise refused
-    return attempt
+    return attempt, namespace
 
 
 async def _keep(request: web.Request, deps: Deps, attempt: Attempt) -> tuple[str, int, str]:

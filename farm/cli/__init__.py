@@ -15,6 +15,7 @@ from farm.cli import (
     identities,
     jobs,
     live,
+    namespaces,
     output,
     pools,
     run,
@@ -43,6 +44,7 @@ app.command()(live.live)
 app.command()(evidence.command)
 app.command()(evidence.delivery)
 app.add_typer(identities.app, name="identities")
+app.add_typer(namespaces.app, name="namespaces")
 app.add_typer(tokens.app, name="token")
 app.command()(verify.verify)
 app.command()(doctor.doctor)

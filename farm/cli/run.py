@@ -118,7 +118,9 @@ async def _run(order: Order) -> ExitCode:
     from farm.main import coordinator  # takes long to import, and few commands need it
 
     with tempfile.TemporaryDirectory(prefix="farm-run-") as data:
-        settings = config.load(host="127.0.0.1", port=0, data_dir=Path(data), log_level="error")
+        settings = config.open_by_default(
+            config.load(host="127.0.0.1", port=0, data_dir=Path(data), log_level="error")
+        )
         allowed = (*settings.egress_allow, *order.allow)
         # It ends with its job, so it shares nothing.
         alone = {"egress_allow": allowed, "redis": config.RedisSettings()}

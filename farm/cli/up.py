@@ -52,7 +52,7 @@ def up(
     allow: Allow = None,
 ) -> None:
     """Start a coordinator and agents on this machine, until Ctrl-C."""
-    settings = _settings(host, port, data_dir, allow)
+    settings = config.open_by_default(_settings(host, port, data_dir, allow))
     staff = Staff(browsers=agents, consoles=console)
     if not staff.named():
         raise typer.BadParameter("no agents at all: farm serve starts a coordinator alone")

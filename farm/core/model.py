@@ -13,6 +13,8 @@ from farm.core.pools import DEFAULT_QUEUE, JOB, Exclusion, queue_of
 
 Instant = NewType("Instant", float)
 Namespace = NewType("Namespace", str)
+DEFAULT_NAMESPACE = Namespace("default")
+"""The first one, which every farm has; its admins are the operators of the farm."""
 ClientId = NewType("ClientId", str)
 ContextId = NewType("ContextId", str)
 WindowId = NewType("WindowId", str)

@@ -16,9 +16,13 @@ from farm.api.deps import Deps
 from farm.api.live.acts import JobActs
 from farm.api.live.places import Places
 from farm.api.live.routes import live_routes
+from farm.api.metrics import ConnectedAgents
+from farm.api.polling import LongPolls, poll_routes
 from farm.api.readiness import Readiness
 from farm.api.verify import verify_route
 from farm.config import Settings
+from farm.core.model import DEFAULT_NAMESPACE, Namespace
+from farm.core.namespaces import Origin
 from farm.jobs.identities import IdentityBook
 from farm.jobs.rules import AttemptRules
 from farm.jobs.sharing import Sharing
@@ -29,14 +33,16 @@ from farm.main.live import live_of
 from farm.main.running import Coordinator, expiring, lives
 from farm.main.serving import announced, listening, only_one
 from farm.main.stores import Stores, ledger_of, stores_of
+from farm.manager.admission import Registrations
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
 from farm.manager.loops import every
+from farm.manager.namespaces import NamespaceBook
 from farm.manager.probe import AgentProbe
 from farm.manager.probing import Prober
 from farm.protocol.plan import Egress
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqlBacklog, SqlIdentities, SqlLedger
+from farm.stores.ledger import SqlBacklog, SqlIdentities, SqlLedger, SqlNamespaces
 from farm.telemetry import configure_logging
 from farm.verify import VERIFY, Verifier
 from farm.verify.stage import Farm
@@ -104,6 +110,7 @@ async def _running(
         store=ledger.check,
     )
     gone_after_s = settings.link.window_s * settings.link.gone_after_windows
+    stored = SqlNamespaces(ledger.database)
     jobs = jobs_of(
         ledger=ledger,
         registry=registry,
@@ -125,6 +132,7 @@ async def _running(
             gone_after_s=gone_after_s,
             postponed_s=settings.link.window_s,
         ),
+        placements=stored,
         coordinator=name,
         on_success=readiness.worked,
     )
@@ -140,8 +148,22 @@ async def _running(
         )
     disconnects = Disconnects(jobs.manager, clock, grace_s=settings.link.grace_s)
     channels = AgentChannels(app_node.tell_here, lambda token, client: links.owns(token, client))
+
+    def moved(namespace: Namespace) -> None:
+        jobs.manager.placement_changed(namespace)
+        jobs.dispatcher.wake()
+
+    namespaces = NamespaceBook(
+        stored,
+        clock,
+        minting=settings.namespaces.minting or "closed",
+        own=frozenset({VERIFY}),
+        moved=moved,
+    )
+    registrations = Registrations(registry, clock, gate=namespaces)
     links = AgentLinks(
         registry=registry,
+        registrations=registrations,
         app_node=app_node,
         dispatcher=jobs.dispatcher,
         recorder=jobs.recorder,
@@ -157,6 +179,7 @@ async def _running(
             coordinator=name or "farm",
         ),
     )
+    polls = LongPolls(links)
     verifier = Verifier(
         Farm(
             registry=registry,
@@ -169,6 +192,7 @@ async def _running(
         lambda: tokens.lend(scope="agent", namespace=VERIFY, name="farm verify"),
     )
     places = Places(registry, ledger, clock)
+    metrics.register(ConnectedAgents(registrations.connected))
     live_view = live_of(
         settings.live,
         channels=channels,
@@ -196,6 +220,7 @@ async def _running(
             dispatcher=jobs.dispatcher,
             feed=jobs.feed,
             tokens=tokens,
+            namespaces=namespaces,
             owns=links.owns,
             misses=jobs.manager.misses,
             explaining=Explaining(
@@ -215,11 +240,13 @@ async def _running(
         allowed_hosts=(*settings.allowed_hosts, settings.host),
         more_routes=(
             agent_route(links.serve),
+            *poll_routes(polls),
             verify_route(verifier),
             *live_routes(live_view),
         ),
         live_links=live_view.links,
     )
+    await namespaces.create(DEFAULT_NAMESPACE, Origin.START_MINT)
     admin_token, first_start = await admin_token_of(settings.data_dir, tokens)
     await preset_agent_token(settings, tokens)
     async with asyncio.TaskGroup() as group:
@@ -232,6 +259,7 @@ async def _running(
         dispatching = lives(stores, jobs.dispatcher, sharing, links, readiness)
         loops = [
             group.create_task(dispatching, name="dispatch"),
+            group.create_task(polls.run(), name="long polls"),
             group.create_task(prober.run(), name="probe"),
             group.create_task(
                 expiring(jobs.dispatcher, prober, settings.link.window_s), name="expire"

@@ -6,11 +6,9 @@ from pathlib import Path
 
 from farm.api.auth import TokenBook
 from farm.config import Settings
-from farm.core.model import Namespace
+from farm.core.model import DEFAULT_NAMESPACE
 from farm.errors import InvalidInputError
 from farm.stores.keyring import Keyring, new_key
-
-DEFAULT_NAMESPACE = Namespace("default")
 
 
 async def admin_token_of(data_dir: Path, tokens: TokenBook) -> tuple[str, bool]:

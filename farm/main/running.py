@@ -8,12 +8,11 @@ import structlog
 from farm.api.agent_link import AgentLinks
 from farm.api.auth import TokenBook
 from farm.api.readiness import Readiness
-from farm.core.model import ClientId
+from farm.core.model import DEFAULT_NAMESPACE, ClientId
 from farm.errors import StoreUnavailableError
 from farm.jobs.dispatcher import JobDispatcher
 from farm.jobs.live import LiveAttempts
 from farm.jobs.sharing import Sharing
-from farm.main.keys import DEFAULT_NAMESPACE
 from farm.main.stores import Stores
 from farm.manager.delivery import AppNode
 from farm.manager.loops import every

@@ -111,10 +111,10 @@ class WorkerContextManager:
             new_id=new_id,
             timeout_s=provision_timeout_s,
         )
-        placed = Placements(placements or NoPlacements(), clock)
+        self._placements = Placements(placements or NoPlacements(), clock)
         self.slots = WorkerSlots(
             registry=context_registry,
-            placements=placed,
+            placements=self._placements,
             timing=self._timing,
             clock=clock,
             handle=lambda assignment, term_s: self.handle(assignment, timeout_s=term_s),
@@ -124,7 +124,7 @@ class WorkerContextManager:
             registry=context_registry,
             presence=_other_presence(context_registry, connection_registry),
             provisioner=self._provisioner,
-            placements=placed,
+            placements=self._placements,
             owner=provisioning_owner,
             name=name,
             clock=clock,
@@ -133,6 +133,10 @@ class WorkerContextManager:
         self._sweeper = Sweeper(self.release_expired, task_timeout_check_interval_s)
         self._misses = Misses()
         self._unserved = Unserved()
+
+    def placement_changed(self, namespace: str) -> None:
+        """Look anew, with the next acquisition, where the namespace's work runs."""
+        self._placements.changed(Namespace(namespace))
 
     # The life of an assignment that nobody ends
 

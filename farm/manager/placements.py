@@ -1,6 +1,6 @@
 """The placements of namespaces, read now and then."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -44,6 +44,11 @@ class Placements:
             return tiers(request, Unplaced())
         placement = await self.of(request.namespace)
         return None if placement is None else tiers(request, placement)
+
+    def changed(self, namespace: Namespace) -> None:
+        """Believe what is known of a namespace only while nothing else can be read."""
+        if (known := self._known.get(namespace)) is not None:
+            self._known[namespace] = replace(known, until=Instant(0.0))
 
     async def of(self, namespace: Namespace) -> NodePlacement | None:
         """Return where a namespace's work runs; None where that can't be known now."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -22,6 +22,9 @@ from farm.protocol.resources import (
     JobList,
     JobView,
     LiveLinkCreated,
+    NamespaceList,
+    NamespaceView,
+    PlacementKind,
     PointView,
     ReadyView,
     Scope,
@@ -294,9 +297,46 @@ class FarmClient(PoolCalls):
         async with self._farm.open("DELETE", _path("identities", name)):
             pass
 
-    async def create_token(self, scope: Scope, name: str = "") -> TokenCreated:
-        """Make a token; this answer is the only one that has its secret."""
-        body = json.dumps({"scope": scope, "name": name}).encode()
+    async def namespaces(self) -> list[NamespaceView]:
+        """Return the namespaces: all of them to an operator, else the own one."""
+        found = await self._farm.call(NamespaceList, "GET", "/v1/namespaces")
+        return list(found.items)
+
+    async def create_namespace(self, name: str) -> NamespaceView:
+        """Make a namespace, or return the one that is there."""
+        body = json.dumps({"name": name}).encode()
+        return await self._farm.call(NamespaceView, "POST", "/v1/namespaces", data=body)
+
+    async def place_namespace(
+        self, name: str, placement: PlacementKind, labels: Iterable[str] = ()
+    ) -> NamespaceView:
+        """Say where the work of a namespace is done."""
+        body = json.dumps({"placement": placement, "labels": list(labels)}).encode()
+        path = _path("namespaces", name, "placement")
+        return await self._farm.call(NamespaceView, "PUT", path, data=body)
+
+    async def create_token(
+        self,
+        scope: Scope,
+        name: str = "",
+        *,
+        namespaces: Sequence[str] | None = None,
+        task_queues: Sequence[str] | None = None,
+        nodes: Sequence[str] | None = None,
+        metadata: Mapping[str, Sequence[Any] | None] | None = None,
+    ) -> TokenCreated:
+        """Make a token; this answer is the only one that has its secret.
+
+        What is said beside its scope bounds it: see `TokenCreate`.
+        """
+        bounds = {
+            "namespaces": namespaces,
+            "task_queues": task_queues,
+            "nodes": nodes,
+            "metadata": metadata,
+        }
+        said = {key: bound for key, bound in bounds.items() if bound is not None}
+        body = json.dumps({"scope": scope, "name": name, **said}).encode()
         return await self._farm.call(TokenCreated, "POST", "/v1/tokens", data=body)
 
     async def revoke_token(self, token_id: str) -> None:

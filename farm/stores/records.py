@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from farm.core.admission import UNBOUNDED, Bounds
 from farm.core.control import Control
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
@@ -202,6 +203,8 @@ class TokenRecord:
     name: str
     created_at: Instant
     revoked_at: Instant | None = None
+    bounds: Bounds = UNBOUNDED
+    """Of scope `agent` only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

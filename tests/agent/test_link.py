@@ -11,7 +11,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from agent import link as agent_link
-from agent.link import HttpUploads, WebSocketLink
+from agent.link import FarmLink, HttpUploads
 from agent.machine.events import Heard, LinkDown, LinkUp
 from agent.ports import LinkRefused, StaleAssignment, UploadRefused
 from farm.protocol import messages as wire
@@ -34,10 +34,10 @@ async def serving(method: str, path: str, handler: Handler) -> AsyncIterator[str
 
 
 @asynccontextmanager
-async def dialling(url: str) -> AsyncIterator[tuple[WebSocketLink, list[object]]]:
+async def dialling(url: str) -> AsyncIterator[tuple[FarmLink, list[object]]]:
     told: list[object] = []
     async with aiohttp.ClientSession() as session, asyncio.TaskGroup() as group:
-        link = WebSocketLink(session, url)
+        link = FarmLink(session, url)
         task = group.create_task(link.run(told.append))
         yield link, told
         task.cancel()
@@ -56,7 +56,7 @@ async def test_a_token_that_is_not_accepted_ends_it_and_says_why(status: int, wh
 
     async with serving("GET", "/v1/agent", refuse) as url, aiohttp.ClientSession() as session:
         with pytest.raises(LinkRefused, match=why):
-            await WebSocketLink(session, url).run(lambda _: None)
+            await FarmLink(session, url).run(lambda _: None)
 
 
 async def test_why_the_farm_refuses_is_logged_once_and_again_when_it_changes(
@@ -105,7 +105,7 @@ async def test_a_farm_that_fails_or_hangs_up_is_dialled_again() -> None:
 
 async def test_nothing_is_sent_while_there_is_no_link() -> None:
     async with aiohttp.ClientSession() as session:
-        await WebSocketLink(session, "http://127.0.0.1:1").send(wire.Bye())
+        await FarmLink(session, "http://127.0.0.1:1").send(wire.Bye())
 
 
 async def test_what_comes_is_told_in_order_and_what_means_nothing_is_not() -> None:
@@ -238,7 +238,7 @@ async def test_a_farm_that_is_lost_is_dialled_for_a_window_and_then_the_next(
         aiohttp.ClientSession() as session,
         asyncio.TaskGroup() as group,
     ):
-        link = WebSocketLink(session, one, two)
+        link = FarmLink(session, one, two)
         task = group.create_task(link.run(lambda _: None))
         if window_s == 1000:
             await until(lambda: len(dials) >= 20)
@@ -261,7 +261,7 @@ async def test_where_one_farm_is_not_there_the_next_is_dialled(
         aiohttp.ClientSession() as session,
         asyncio.TaskGroup() as group,
     ):
-        link = WebSocketLink(session, "http://127.0.0.1:1", two)
+        link = FarmLink(session, "http://127.0.0.1:1", two)
         task = group.create_task(link.run(lambda _: None))
         await until(lambda: dials)
         task.cancel()

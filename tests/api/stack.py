@@ -25,6 +25,7 @@ from farm.config import LiveSettings
 from farm.core.commands import Retention
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
+from farm.core.namespaces import Minting, Origin
 from farm.jobs.feed import JobFeed
 from farm.jobs.ids import random_id
 from farm.jobs.interventions import Interventions
@@ -36,8 +37,9 @@ from farm.main.live import live_of
 from farm.manager import WorkerContextManager
 from farm.manager.delivery import AppNode
 from farm.manager.misses import Misses
+from farm.manager.namespaces import NamespaceBook
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqlBacklog, SqliteDatabase, SqlLedger
+from farm.stores.ledger import SqlBacklog, SqliteDatabase, SqlLedger, SqlNamespaces
 from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.stores.records import Attempt, Evidence, Expected, Finish, Item
 from tests.identities import identity_book
@@ -87,6 +89,9 @@ class Stack:
     dispatcher: StandInDispatcher
     feed: JobFeed
     tokens: TokenBook
+    namespaces: NamespaceBook
+    told: list[tuple[str, Namespace, Mapping[str, Any]]]
+    """What was told of namespaces."""
     jobs: JobService
     admin: str
     agent: str
@@ -232,6 +237,7 @@ async def running(
     live_settings: LiveSettings = LIVE,
     coordinator: str | None = None,
     recordings_max_bytes: int = 2**40,
+    minting: Minting = "closed",
 ) -> AsyncIterator[Stack]:
     """Serve the API on a free loopback port."""
     database = SqliteDatabase(directory / "farm.db")
@@ -241,6 +247,15 @@ async def running(
         registry = MemoryRegistry(store_epoch=store_epoch, presence_window_s=10.0)
         dispatcher, feed, probe = StandInDispatcher(), JobFeed(), Probe()
         tokens = TokenBook(ledger, system_clock)
+        told: list[tuple[str, Namespace, Mapping[str, Any]]] = []
+        namespaces = NamespaceBook(
+            SqlNamespaces(database),
+            system_clock,
+            minting=minting,
+            tell=lambda *event: told.append(event),
+            moved=lambda _: dispatcher.wake(),
+        )
+        await namespaces.create(DEFAULT, Origin.START_MINT)
         log = MemoryCommandLog(since=system_clock(), retention=Retention(keep=10))
         node = AppNode(commands=log, clock=system_clock)
         owners: dict[ClientId, str] = {}
@@ -284,6 +299,7 @@ async def running(
                 dispatcher=dispatcher,
                 feed=feed,
                 tokens=tokens,
+                namespaces=namespaces,
                 owns=lambda token_id, client_id: owners.get(client_id) == token_id,
                 misses=misses.of,
                 explaining=Explaining(
@@ -319,6 +335,8 @@ async def running(
                     dispatcher=dispatcher,
                     feed=feed,
                     tokens=tokens,
+                    namespaces=namespaces,
+                    told=told,
                     jobs=jobs,
                     admin=admin,
                     agent=agent,

@@ -1,25 +1,34 @@
-"""The agents' WebSocket, dialled by the agent's own link."""
+"""The agents' link, dialled by the agent's own end, whatever it is dialled by."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from structlog.testing import capture_logs
 
-from agent.link import WebSocketLink
+from agent.connecting import Dial, longpoll, websocket
+from agent.link import FarmLink
 from agent.machine.events import Heard, LinkDown, LinkUp
 from agent.ports import LinkRefused
+from farm.api import convert
 from farm.api.agent_link import AgentLinks, LinkRules
-from farm.api.request_state import Principal
+from farm.api.agents import agent_route
+from farm.api.errors import problems
+from farm.api.polling import LongPolls, poll_routes
+from farm.api.request_state import PRINCIPAL, Principal
+from farm.api.routes import add_routes
 from farm.api.serving import ApiRunner
+from farm.core.admission import Bounds
 from farm.core.job_states import JobState
 from farm.core.model import ClientId, Namespace
+from farm.manager.admission import Registrations
 from farm.manager.delivery import command
 from farm.manager.disconnecting import Disconnects
 from farm.protocol import messages as wire
@@ -40,6 +49,7 @@ class Served:
     farm: Farm
     links: AgentLinks
     url: str
+    bearer: Principal
 
 
 BEARER = Principal(token_id="token-1", scope="agent", namespace=Namespace("default"))
@@ -53,10 +63,12 @@ async def serving(
     grace_s: float | None = None,
     registry: RedisRegistry | None = None,
     name: str | None = None,
+    bearer: Principal = BEARER,
 ) -> AsyncIterator[Served]:
     async with farm_on(directory, registry=registry, name=name) as farm:
         links = AgentLinks(
             registry=farm.registry,
+            registrations=Registrations(farm.registry, farm.clock),
             app_node=farm.node,
             dispatcher=farm.dispatcher,
             recorder=farm.recorder,
@@ -73,19 +85,27 @@ async def serving(
             ),
         )
 
-        async def agent(request: web.Request) -> web.StreamResponse:
+        @web.middleware
+        async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
             if request.headers.get("Authorization") != "Bearer good":
                 raise web.HTTPUnauthorized
-            return await links.serve(request, BEARER)
+            request[PRINCIPAL] = here.bearer
+            return await handler(request)
 
-        app = web.Application()
-        app.router.add_get("/v1/agent", agent)
+        here = Served(farm, links, "", bearer)
+        polls = LongPolls(links)
+        app = web.Application(middlewares=[problems, admit])
+        add_routes(app, (agent_route(links.serve), *poll_routes(polls)))
         runner = ApiRunner(app, shutdown_timeout=1)
         await runner.setup()
         try:
-            await web.TCPSite(runner, "127.0.0.1", port).start()
-            yield Served(farm, links, f"http://127.0.0.1:{runner.addresses[0][1]}")
-            await links.close_all()
+            async with asyncio.TaskGroup() as group:
+                sessions = group.create_task(polls.run())
+                await web.TCPSite(runner, "127.0.0.1", port).start()
+                here.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+                yield here
+                await links.close_all()
+                sessions.cancel()
         finally:
             await runner.cleanup()
 
@@ -94,7 +114,7 @@ async def serving(
 class Dialled:
     """An agent's end."""
 
-    link: WebSocketLink
+    link: FarmLink
     told: list[LinkUp | LinkDown | Heard] = field(default_factory=list)
 
     def heard(self, kind: type) -> list[Any]:
@@ -114,6 +134,20 @@ class Dialled:
         }
         await self.link.send(wire.Hello(**(values | changes)))
 
+    async def raw(self, text: str) -> None:
+        """Send a text that may be no message."""
+        connection = self.link._connection
+        assert connection is not None
+        await connection.send(text)
+
+    async def hang_up(self) -> None:
+        """End the connection without a word."""
+        connection: Any = self.link._connection
+        if hasattr(connection, "_socket"):
+            await connection._socket.close()
+        else:
+            await connection.over()
+
     async def greeted(self, **changes: Any) -> wire.Welcome:
         await until(lambda: self.count(LinkUp) > self.count(LinkDown))
         before = len(self.heard(wire.Welcome))
@@ -123,11 +157,22 @@ class Dialled:
         return welcome
 
 
+_WAYS: list[Dial] = [websocket]
+
+
+@pytest.fixture(autouse=True, params=[websocket, longpoll], ids=["websocket", "longpoll"])
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Everything here holds for every transport."""
+    _WAYS[:] = [request.param]
+    yield
+    _WAYS[:] = [websocket]
+
+
 @asynccontextmanager
 async def dialling(url: str, secret: str = "good") -> AsyncIterator[Dialled]:
     headers = {"Authorization": f"Bearer {secret}"}
     async with aiohttp.ClientSession(headers=headers) as session, asyncio.TaskGroup() as group:
-        agent = Dialled(WebSocketLink(session, url))
+        agent = Dialled(FarmLink(session, url, dials=_WAYS))
         task = group.create_task(agent.link.run(agent.told.append))
         yield agent
         task.cancel()
@@ -200,6 +245,70 @@ async def test_an_agent_gets_no_work_of_a_namespace_its_token_is_not_for(
     assert (refused.reason, refused.retry) == ("namespace", False)
 
 
+async def test_an_agent_that_takes_no_job_at_a_time_is_refused_by_name(
+    served: Served, agent: Dialled
+) -> None:
+    await until(lambda: agent.count(LinkUp))
+    await agent.hello(capacity=wire.Capacity(max_concurrency=0))
+    await until(lambda: agent.heard(wire.Refused))
+    refused = agent.heard(wire.Refused)[0]
+    assert (refused.reason, refused.retry) == ("capacity", False)
+    assert "max_concurrency is 0" in refused.detail
+    assert await client(served) is None
+
+
+async def test_the_acknowledgement_precedes_any_task_and_echoes_the_stored_capacity(
+    served: Served, agent: Dialled
+) -> None:
+    await served.farm.waits(await served.farm.submit())
+    await agent.greeted()
+    await until(lambda: agent.heard(wire.Command))
+    first = next(event.message for event in agent.told if isinstance(event, Heard))
+    assert isinstance(first, wire.Welcome)
+    assert first.capacity == convert.capacity((await client(served)).capacity)
+
+
+ENROLLED = Principal(
+    token_id="token-1",
+    scope="agent",
+    namespace=Namespace("shop"),
+    bounds=Bounds(
+        namespaces=frozenset({Namespace("shop"), Namespace("default")}),
+        nodes=frozenset({"rack-1"}),
+        metadata={"region": ["eu"]},
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "reason"),
+    [
+        ({"namespaces": ("shop", "default", "more")}, "namespace"),
+        ({"node": "rack-2"}, "node"),
+        ({"metadata": {"region": "us"}}, "metadata"),
+    ],
+)
+async def test_an_agent_may_be_all_that_its_token_says_and_no_more(
+    tmp_path: Path, claimed: dict[str, Any], reason: str
+) -> None:
+    async with serving(tmp_path, bearer=ENROLLED) as served:
+        within: dict[str, Any] = {
+            "namespaces": ("shop", "default"),
+            "node": "rack-1",
+            "metadata": {"region": "eu", "records": True},
+        }
+        async with dialling(served.url) as agent:
+            await until(lambda: agent.count(LinkUp))
+            await agent.hello(**(within | claimed))
+            await until(lambda: agent.heard(wire.Refused))
+            assert agent.heard(wire.Refused)[0].reason == reason
+            assert await client(served) is None
+        async with dialling(served.url) as agent:
+            await agent.greeted(**within)
+            assert (await client(served)).namespaces == ("shop", "default")
+            assert served.links.registrations.connected() == {"shop": 1, "default": 1}
+
+
 @pytest.mark.parametrize(
     ("metadata", "detail"),
     [
@@ -212,9 +321,8 @@ async def test_metadata_that_is_no_json_is_refused_for_good_and_its_place_named(
     served: Served, agent: Dialled, metadata: str, detail: str
 ) -> None:
     await until(lambda: agent.count(LinkUp))
-    assert agent.link._socket is not None
     hello = f'"op":"hello","client_id":"a","instance":"i","epoch":"e","metadata":{metadata}'
-    await agent.link._socket.send_str(f"{{{hello}}}")
+    await agent.raw(f"{{{hello}}}")
     await until(lambda: agent.heard(wire.Refused))
     refused = agent.heard(wire.Refused)[0]
     assert (refused.reason, refused.retry) == ("metadata", False)
@@ -231,10 +339,11 @@ async def test_frames_that_mean_nothing_are_passed_over(
     served: Served, agent: Dialled, frame: str
 ) -> None:
     await agent.greeted()
-    assert agent.link._socket is not None
-    await agent.link._socket.send_str(frame)
-    await agent.link._socket.send_bytes(b"\x00\xff")
-    await agent.link._socket.send_str('{"op":"heartbeat","epoch_number":1,"nonce":"n","new":[1]}')
+    await agent.raw(frame)
+    connection: Any = agent.link._connection
+    if hasattr(connection, "_socket"):
+        await connection._socket.send_bytes(b"\x00\xff")
+    await agent.raw('{"op":"heartbeat","epoch_number":1,"nonce":"n","new":[1]}')
     await until(lambda: agent.heard(wire.Ping))
     assert agent.count(LinkDown) == 0
 
@@ -283,8 +392,7 @@ async def test_a_link_that_closes_is_noticed_at_once_and_the_agent_keeps_its_epo
     served: Served, agent: Dialled
 ) -> None:
     first = await agent.greeted()
-    assert agent.link._socket is not None
-    await agent.link._socket.close()
+    await agent.hang_up()
     async with asyncio.timeout(5):
         while (await client(served)).link is not None:
             await asyncio.sleep(0.005)
@@ -348,18 +456,6 @@ async def test_a_draining_agent_is_given_nothing(served: Served, agent: Dialled)
             while (known := await client(served)).draining_because != because or not known.draining:
                 await asyncio.sleep(0.005)
     assert await served.farm.waits(await served.farm.submit()) == "draining"
-
-
-async def test_an_agent_that_offers_no_slots_is_refused_by_name(
-    served: Served, agent: Dialled
-) -> None:
-    await until(lambda: agent.count(LinkUp))
-    await agent.hello(capacity=wire.Capacity(max_concurrency=0))
-    await until(lambda: agent.heard(wire.Refused))
-    refused = agent.heard(wire.Refused)[0]
-    assert (refused.reason, refused.retry) == ("capacity", False)
-    assert refused.detail == "max_concurrency is at least 1, not 0"
-    assert (await served.farm.registry.snapshot(now=served.farm.now)).clients == ()
 
 
 async def test_an_agent_that_announces_no_slots_is_refused_by_name_and_keeps_what_it_had(
@@ -485,13 +581,13 @@ async def test_a_command_the_agent_cannot_read_is_refused_by_its_link(
     await agent.greeted()
     sent = served.farm.node.expect(A, "strange", outlives_link=False)
     link = next(iter(served.links._links))
-    await link._socket.send_str('{"op":"command","command_id":"strange","body":{"kind":"dance"}}')
+    await link._socket.send('{"op":"command","command_id":"strange","body":{"kind":"dance"}}')
     async with asyncio.timeout(5):
         answer = await sent.answer
     assert isinstance(answer, wire.Ack)
     assert answer.refused == "not_understood"
-    await link._socket.send_str('{"op":"sing"}')
-    await link._socket.send_str("garbage")
+    await link._socket.send('{"op":"sing"}')
+    await link._socket.send("garbage")
     await agent.link.send(wire.Heartbeat(epoch_number=1, nonce="n"))
     await until(lambda: agent.heard(wire.Ping))
 
@@ -527,8 +623,7 @@ async def test_nobody_hears_of_a_store_that_fails_while_a_link_closes(
     await agent.greeted()
     await _run(served, agent)
     served.farm.database.away = True
-    assert agent.link._socket is not None
-    await agent.link._socket.close()
+    await agent.hang_up()
     await until(lambda: served.farm.database.failed)
     served.farm.database.away = False
     assert (await agent.greeted()).epoch_number == 1
@@ -541,8 +636,7 @@ async def test_what_an_agent_holds_is_released_when_its_link_closes_or_kept_for_
     async with serving(tmp_path, grace_s=grace_s) as served, dialling(served.url) as agent:
         await agent.greeted()
         job_id, run = await _run(served, agent)
-        assert agent.link._socket is not None
-        await agent.link._socket.close()
+        await agent.hang_up()
         async with asyncio.timeout(5):
             while (await client(served)).link is not None:
                 await asyncio.sleep(0.005)
@@ -596,3 +690,16 @@ async def test_an_agent_with_a_job_of_another_coordinator_is_refused_until_it_ha
         await until(lambda: agent.heard(wire.Stored))
         over = agent.heard(wire.Stored)[0]
         assert (over.command_id, over.refused, over.done) == ("cmd-of-another", True, True)
+
+
+async def test_a_session_is_for_the_token_that_has_opened_it(served: Served) -> None:
+    headers = {"Authorization": "Bearer good"}
+    async with aiohttp.ClientSession(headers=headers) as session:
+        async with session.post(f"{served.url}/v1/agent/poll") as opened:
+            url = f"{served.url}/v1/agent/poll/{(await opened.json())['session']}"
+        async with session.post(url, json={}) as answer:
+            assert answer.status == 200
+        served.bearer = replace(BEARER, token_id="token-2")
+        for method in ("POST", "DELETE"):
+            async with session.request(method, url, json={}) as answer:
+                assert answer.status == 404

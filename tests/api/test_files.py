@@ -1,10 +1,13 @@
 """Files for pages: handed in, fetched by the agent of a running attempt and by nobody else."""
 
 import hashlib
+import json
 
 import pytest
 
-from tests.api.stack import AGENT, MAX_ARTIFACT, Stack
+from farm.core.admission import Bounds
+from farm.core.model import Namespace
+from tests.api.stack import AGENT, DEFAULT, JOB, MAX_ARTIFACT, Stack
 
 
 async def put(stack: Stack, name: str, content: bytes) -> tuple[int, dict[str, object]]:
@@ -58,6 +61,26 @@ async def test_the_file_of_an_earlier_job_is_got_by_the_jobs_id(stack: Stack) ->
     await stack.finish(first)
     attempt = await stack.start(await stack.submit({"name": "next", "steps": [{"wait": 1}]}))
     assert await got(stack, attempt.attempt_id, f"{earlier}/report.csv") == (200, b"1,2")
+
+
+async def test_what_an_agent_of_several_namespaces_gets_follows_from_the_attempt(
+    stack: Stack,
+) -> None:
+    shop = Namespace("shop")
+    _, said = await put(stack, "a.txt", b"abc")
+    attempt = await stack.start(await stack.submit())
+    for namespaces, status in (({shop, DEFAULT}, 200), ({shop}, 403)):
+        record, stack.agent = await stack.tokens.add(
+            scope="agent",
+            namespace=shop,
+            name="both",
+            bounds=Bounds(namespaces=frozenset(namespaces)),
+        )
+        stack.owners[AGENT] = record.token_id
+        assert (await got(stack, attempt.attempt_id, said["reference"]))[0] == status
+    job, _ = await stack.jobs.submit(shop, json.dumps(JOB).encode(), "application/json", {}, None)
+    theirs = await stack.start(job.job_id, 2)
+    assert (await got(stack, theirs.attempt_id, said["reference"], token="1.2"))[0] == 404
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import WSCloseCode
@@ -114,8 +115,8 @@ async def test_an_agent_that_is_given_up_on_an_open_socket_has_it_ended_and_come
     probed: Probed, agent: Dialled
 ) -> None:
     first = await agent.greeted()
-    socket = agent.link._socket
-    assert socket is not None
+    connection: Any = agent.link._connection
+    socket = connection._socket
     await probed.served.farm.passes(WINDOW_S * 2.25 + 0.1)
     await probed.served.farm.dispatcher.sweep_gone()
     assert await client(probed.served) is None

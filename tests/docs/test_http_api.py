@@ -7,6 +7,7 @@ from farm.api.agents import agent_route
 from farm.api.app import API
 from farm.api.errors import STATUS
 from farm.api.live.routes import live_routes
+from farm.api.polling import poll_routes
 from farm.api.request_state import Principal
 from farm.api.verify import verify_route
 from farm.protocol.problems import TYPE_PREFIX
@@ -21,6 +22,7 @@ async def _nothing(request: web.Request, _: Principal) -> web.StreamResponse:
 ROUTES = (
     *API,
     agent_route(_nothing),
+    *poll_routes(None),  # type: ignore[arg-type]  # as `_nothing`
     verify_route(None),  # type: ignore[arg-type]  # as `_nothing`
     *live_routes(None),  # type: ignore[arg-type]  # as `_nothing`
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-from agent.link import WebSocketLink
+from agent.link import FarmLink
 from agent.machine.events import Heard, LinkDown, LinkUp
 from farm.protocol import messages as wire
 from farm.protocol.failures import Failure, Reason
@@ -40,7 +40,7 @@ class Puppet:
     _names: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
     _number: int = 0
     _epoch: int = 0
-    _link: WebSocketLink | None = None
+    _link: FarmLink | None = None
 
     @property
     def connected(self) -> bool:
@@ -52,7 +52,7 @@ class Puppet:
         headers = {"Authorization": f"Bearer {AGENT_TOKEN}"}
         told: asyncio.Queue[LinkUp | LinkDown | Heard] = asyncio.Queue()
         async with aiohttp.ClientSession(headers=headers) as session, asyncio.TaskGroup() as group:
-            self._link = WebSocketLink(session, url)
+            self._link = FarmLink(session, url)
             loops = [
                 group.create_task(self._link.run(told.put_nowait)),
                 group.create_task(self._listen(told)),

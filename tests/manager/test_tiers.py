@@ -79,6 +79,17 @@ async def test_pinned_to_no_node_nothing_runs_until_that_is_relaxed(floor: Floor
     assert await on(manager, "t") == "a"
 
 
+async def test_a_placement_that_is_said_to_have_changed_counts_at_once(floor: Floor) -> None:
+    await floor.agent("a", "W1.a", node="n1")
+    await floor.agent("b", "W2.a", node="n2")
+    placed = pinned("n1")
+    manager = floor.manager(placements=placed)
+    assert await on(manager, "t1") == "a"
+    placed.says = Pinned(labels=frozenset({"n2"}))
+    manager.placement_changed(NS)
+    assert await on(manager, "t2") == "b"
+
+
 @pytest.mark.parametrize("create", [False, True])
 async def test_a_node_that_is_preferred_comes_first_and_spills_when_absent_or_full(
     floor: Floor, create: bool

@@ -83,6 +83,12 @@ def test_nulls_in_what_people_say_stay_on_the_wire() -> None:
     assert json.loads(text)["items"] == [{"price": None, "more": {"tax": None}}]
 
 
+def test_a_capacity_of_no_jobs_can_be_read_so_that_it_is_refused_by_name() -> None:
+    assert wire.Capacity(max_concurrency=0).max_concurrency == 0
+    with pytest.raises(ValidationError):
+        wire.Capacity(max_concurrency=-1)
+
+
 @pytest.mark.parametrize("changes", [{"max_windows": 0}, {"max_tabs_per_window": 0}])
 def test_a_capacity_of_nothing_is_refused(changes: dict[str, int]) -> None:
     with pytest.raises(ValidationError):

@@ -15,7 +15,7 @@ import structlog
 from pydantic import TypeAdapter
 
 from agent.clock import monotonic, wall_clock
-from agent.link import HttpUploads, WebSocketLink
+from agent.link import FarmLink, HttpUploads
 from agent.loans import HttpLoans
 from agent.machine import Machine, Profile
 from agent.machine.events import Exit, StopRequested
@@ -64,7 +64,7 @@ async def live(sim: Sim, stop: asyncio.Event | None = None) -> Exit:
             Profile(hello=_hello(sim, life), identity_idle_s=300.0),
             new_epoch=lambda: f"{life}-{next(epochs)}",
         )
-        link = WebSocketLink(session, *sim.urls)
+        link = FarmLink(session, *sim.urls)
         runner = Runner(
             machine,
             browser=SimulatedBrowser(

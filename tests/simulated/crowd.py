@@ -61,6 +61,7 @@ class Member:
     epoch: int = 0
     number: int = 0
     beat_at: float = 0.0
+    nonce: str = ""
     freed_at: float | None = None
 
     async def live(self, group: asyncio.TaskGroup) -> None:
@@ -77,7 +78,7 @@ class Member:
                 self.let_in.set()
                 group.create_task(self.beat(said["heartbeat_interval_s"]))
             case "ping":
-                if said["nonce"]:
+                if said["nonce"] == self.nonce:  # else it is a question, and no answer
                     self.figures.beats.append(perf_counter() - self.beat_at)
                 await self.say({"op": "pong", "nonce": said["nonce"]})
             case "command":
@@ -91,8 +92,8 @@ class Member:
         # Spread over the interval, as those that have come one after the other are.
         await asyncio.sleep(every_s * (hash(self.client_id) % 1000) / 1000)
         while True:
-            self.beat_at = perf_counter()
-            await self.say({"op": "heartbeat", "epoch_number": self.epoch, "nonce": "n"})
+            self.beat_at, self.nonce = perf_counter(), f"beat at {perf_counter()}"
+            await self.say({"op": "heartbeat", "epoch_number": self.epoch, "nonce": self.nonce})
             await asyncio.sleep(every_s)
 
     async def obey(self, order: dict[str, Any], group: asyncio.TaskGroup) -> None:

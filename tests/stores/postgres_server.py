@@ -89,6 +89,18 @@ class Server:
                 select.select([end], [], [], 10)
                 os.close(end)
 
+    @property
+    def folder(self) -> Path:
+        """Where its socket is."""
+        return self._folder
+
+    def signal(self, number: signal.Signals) -> None:
+        """Stop all its processes, or let them go on."""
+        pid = int((self._folder / "data" / "postmaster.pid").read_text().split()[0])
+        for one in (pid, *_children(pid)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(one, number)
+
     def sql(self, statement: str, database: str = "postgres") -> str:
         """Run a statement on its own, and return what it says."""
         psql = [str(self._bin / "psql"), "-h", str(self._folder), "-U", _USER, "-d", database]

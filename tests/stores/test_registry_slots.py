@@ -506,3 +506,24 @@ async def test_what_is_given_back_wakes_who_waits_and_what_is_taken_does_not(
     assert after > before
     await commit(registry, "T1", await slot(registry))
     assert registry.generation() == after
+
+
+# A choice does not grow with what there is
+
+
+async def test_over_redis_a_choice_is_one_script_that_asks_as_much_of_many_as_of_few(
+    new_redis_registry: Callable[[int], Awaitable[RedisRegistry]],
+) -> None:
+    asked = []
+    for agents in (6, 60):
+        registry = await new_redis_registry(1)
+        for n in range(agents):
+            await agent(registry, f"agent-{n:02}", slots=1)
+        for _ in range(agents // 2):  # half of them are full
+            await slot(registry)
+        await registry.redis.config_resetstat()
+        await slot(registry)
+        calls = await registry.redis.info("commandstats")
+        assert calls["cmdstat_evalsha"]["calls"] == 1
+        asked.append({name: one["calls"] for name, one in calls.items() if "config" not in name})
+    assert asked[0] == asked[1]

@@ -25,15 +25,17 @@ from farm.jobs.dispatcher import JobDispatcher
 from farm.jobs.rules import AttemptRules
 from farm.jobs.why import Explaining
 from farm.main.jobs import JobRules, jobs_of
+from farm.manager.admission import Registrations
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
 from farm.manager.loops import every
+from farm.manager.namespaces import NamespaceBook
 from farm.manager.probe import AgentProbe
 from farm.protocol.plan import Egress
 from farm.protocol.resources import PointView, VerifyEnd
 from farm.sdk import FarmClient
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqlBacklog, SqliteDatabase, SqlLedger
+from farm.stores.ledger import SqlBacklog, SqliteDatabase, SqlLedger, SqlNamespaces
 from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.stores.ports.commands import CommandLog
 from farm.verify import VERIFY, Verifier
@@ -153,6 +155,7 @@ async def serving(
         dispatcher, manager = jobs.dispatcher, jobs.manager
         links = AgentLinks(
             registry=registry,
+            registrations=Registrations(registry, clock),
             app_node=node,
             dispatcher=dispatcher,
             recorder=jobs.recorder,
@@ -189,6 +192,7 @@ async def serving(
                 dispatcher=dispatcher,
                 feed=jobs.feed,
                 tokens=tokens,
+                namespaces=NamespaceBook(SqlNamespaces(ledger.database), clock),
                 owns=links.owns,
                 misses=manager.misses,
                 explaining=Explaining(

@@ -31,10 +31,12 @@ class Token(Message):
 
 
 class Capacity(Message):
-    """What an agent may hold; `max_concurrency` None is unannounced and counts as full."""
+    """What an agent may hold; `max_concurrency` None is unannounced and counts as full.
 
-    max_concurrency: int | None = None
-    """At least 1; an agent that says less is refused by name."""
+    0 is refused by name, and so it has to be readable.
+    """
+
+    max_concurrency: int | None = Field(default=None, ge=0)
     max_windows: int = Field(default=1, ge=1)
     max_tabs_per_window: int = Field(default=1, ge=1)
     max_flows: int = Field(default=0, ge=0)

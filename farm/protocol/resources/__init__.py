@@ -25,6 +25,13 @@ from farm.protocol.resources.jobs import (
     Submission,
     WaitingView,
 )
+from farm.protocol.resources.namespaces import (
+    NamespaceCreate,
+    NamespaceList,
+    NamespaceView,
+    PlacementBody,
+    PlacementKind,
+)
 from farm.protocol.resources.pool import (
     AgentList,
     AgentView,
@@ -84,7 +91,12 @@ __all__ = [
     "MessageBody",
     "MissList",
     "MissView",
+    "NamespaceCreate",
+    "NamespaceList",
+    "NamespaceView",
     "NoticeView",
+    "PlacementBody",
+    "PlacementKind",
     "PointOutcome",
     "PointView",
     "PoolList",

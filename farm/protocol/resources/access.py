@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, model_validator
 
 from farm.protocol.extraction import Strict
+from farm.protocol.resources.namespaces import NamespaceName
 from farm.protocol.resources.words import Resource, Scope
+
+Labels = Annotated[
+    tuple[Annotated[str, Field(min_length=1, max_length=200)], ...],
+    Field(min_length=1, max_length=256),
+]
 
 
 class TokenCreate(Strict):
@@ -15,6 +21,25 @@ class TokenCreate(Strict):
 
     scope: Scope
     name: str = Field(default="", max_length=100)
+    namespaces: tuple[NamespaceName, ...] | None = Field(default=None, min_length=1, max_length=256)
+    """What it is for; by default the namespace of who asks. One, where the scope is `admin`."""
+    task_queues: Labels | None = None
+    """The queues that its agents may serve; by default any."""
+    nodes: Labels | None = None
+    """Where its agents may say they are; by default anywhere."""
+    metadata: dict[str, tuple[Any, ...] | None] | None = Field(default=None, max_length=256)
+    """The metadata that its agents may have: each key with the values it may have, null for any.
+    By default any metadata."""
+
+    @model_validator(mode="after")
+    def _bounds_agents(self) -> Self:
+        if self.scope == "agent":
+            return self
+        if (self.task_queues, self.nodes, self.metadata) != (None, None, None):
+            raise ValueError("task_queues, nodes and metadata are of tokens of scope agent")
+        if self.namespaces is not None and len(self.namespaces) != 1:
+            raise ValueError("a token of scope admin is for one namespace")
+        return self
 
 
 class TokenCreated(Resource):
@@ -24,6 +49,8 @@ class TokenCreated(Resource):
     scope: Scope
     name: str
     namespace: str
+    namespaces: tuple[str, ...]
+    """All that it is for."""
     created_at: AwareDatetime
     token: str
 

@@ -284,9 +284,11 @@ class SqlLedger:
         """Return the token with this hash, unless revoked."""
         return await self._db.read(lambda db: tokens.valid(db, sha256))
 
-    async def revoke_token(self, token_id: str, *, now: Instant) -> None:
+    async def revoke_token(
+        self, token_id: str, *, now: Instant, namespace: Namespace | None = None
+    ) -> None:
         """Let a token open nothing any more. Raises NotFoundError."""
-        await self._db.write(lambda db: tokens.revoke(db, token_id, now))
+        await self._db.write(lambda db: tokens.revoke(db, token_id, now, namespace))
 
 
 def _count_start(connection: Connection) -> int:

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Row
 
+from farm.core.admission import UNBOUNDED, Bounds
 from farm.core.control import Control
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
@@ -160,7 +161,33 @@ def to_token(row: AnyRow) -> TokenRecord:
         name=row.name,
         created_at=Instant(row.created_at),
         revoked_at=_instant(row.revoked_at),
+        bounds=_to_bounds(row.bounds),
     )
+
+
+def bounds_to_text(bounds: Bounds) -> str | None:
+    """Turn the bounds of a token into a column; None where there are none."""
+    sets = {
+        "namespaces": bounds.namespaces,
+        "task_queues": bounds.task_queues,
+        "nodes": bounds.nodes,
+    }
+    said: dict[str, Any] = {name: sorted(one) for name, one in sets.items() if one is not None}
+    if bounds.metadata is not None:
+        said["metadata"] = bounds.metadata
+    return to_json(said) if said else None
+
+
+def _to_bounds(text: str | None) -> Bounds:
+    if text is None:
+        return UNBOUNDED
+    said = from_json(text)
+    sets = {
+        name: frozenset(said[name])
+        for name in ("namespaces", "task_queues", "nodes")
+        if name in said
+    }
+    return Bounds(**sets, metadata=said.get("metadata"))
 
 
 def _instant(value: float | None) -> Instant | None:

@@ -205,6 +205,17 @@ tokens = Table(
     Column("name", Text, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("revoked_at", Double),
+    Column("bounds", Text),
+)
+
+namespaces = Table(
+    "namespaces",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("origin", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("placement", Text, nullable=False, server_default="unplaced"),
+    Column("labels", Text, nullable=False, server_default="[]"),
 )
 
 borrowings = Table(

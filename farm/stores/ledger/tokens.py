@@ -2,10 +2,10 @@
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from farm.core.model import Instant
+from farm.core.model import Instant, Namespace
 from farm.errors import NotFoundError
 from farm.stores.ledger import schema
-from farm.stores.ledger.rows import to_token
+from farm.stores.ledger.rows import bounds_to_text, to_token
 from farm.stores.records import TokenRecord
 
 _tokens = schema.tokens
@@ -14,7 +14,7 @@ _INSERT = insert(_tokens)
 _VALID = select(_tokens).where(
     _tokens.c.sha256 == bindparam("sha256"), _tokens.c.revoked_at.is_(None)
 )
-_KNOWN = select(_tokens.c.token_id).where(_tokens.c.token_id == bindparam("token_id"))
+_KNOWN = select(_tokens.c.namespace).where(_tokens.c.token_id == bindparam("token_id"))
 _REVOKE = (
     update(_tokens)
     .where(_tokens.c.token_id == bindparam("b_token_id"), _tokens.c.revoked_at.is_(None))
@@ -34,6 +34,7 @@ def add(connection: Connection, token: TokenRecord) -> None:
             "name": token.name,
             "created_at": token.created_at,
             "revoked_at": token.revoked_at,
+            "bounds": bounds_to_text(token.bounds),
         },
     )
 
@@ -44,8 +45,11 @@ def valid(connection: Connection, sha256: str) -> TokenRecord | None:
     return None if row is None else to_token(row)
 
 
-def revoke(connection: Connection, token_id: str, now: Instant) -> None:
+def revoke(
+    connection: Connection, token_id: str, now: Instant, namespace: Namespace | None
+) -> None:
     """Note when a token ended; the first time counts. Raises NotFoundError."""
-    if connection.execute(_KNOWN, {"token_id": token_id}).one_or_none() is None:
+    found = connection.execute(_KNOWN, {"token_id": token_id}).scalar_one_or_none()
+    if found is None or namespace not in (None, found):
         raise NotFoundError(f"no token {token_id}", token_id=token_id)
     connection.execute(_REVOKE, {"b_token_id": token_id, "now": now})

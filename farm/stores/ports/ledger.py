@@ -246,10 +246,13 @@ class Ledger(Protocol):
         """Return the token with this hash, unless revoked."""
         ...
 
-    async def revoke_token(self, token_id: str, *, now: Instant) -> None:
+    async def revoke_token(
+        self, token_id: str, *, now: Instant, namespace: Namespace | None = None
+    ) -> None:
         """Let a token open nothing any more; again is no error, and the first time counts.
 
         Raises:
-            NotFoundError: If there is no such token.
+            NotFoundError: If there is no such token, or it was made in another namespace than the
+                one that is given.
         """
         ...

@@ -1,6 +1,6 @@
 """What goes wrong, when and for how long: all of it follows from a seed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
@@ -38,7 +38,7 @@ class Strike:
 
 def schedule(
     seed: int,
-    targets: Sequence[str],
+    targets: Mapping[str, Sequence[Blow]],
     *,
     lasts_s: float,
     every_s: float,
@@ -48,7 +48,7 @@ def schedule(
 
     Args:
         seed: What it follows from.
-        targets: What can be struck.
+        targets: What can be struck, and how.
         lasts_s: The last strike begins before this.
         every_s: The time from one strike to the next, on average.
         longest_s: How long one lasts at most.
@@ -61,10 +61,11 @@ def schedule(
         free = [target for target in targets if busy.get(target, 0.0) < at_s]
         if not free:
             continue
+        target = chance.choice(sorted(free))
         strike = Strike(
             at_s=at_s,
-            blow=chance.choice(list(Blow)),
-            target=chance.choice(free),
+            blow=chance.choice(targets[target]),
+            target=target,
             for_s=min(longest_s, chance.choice([0.05, 0.3, 1.0, 4.0]) * chance.uniform(0.5, 2.0)),
         )
         busy[strike.target] = strike.until_s + 0.5

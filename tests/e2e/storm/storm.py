@@ -1,8 +1,7 @@
 """Coordinators, agents, and what they share, while one thing after another is struck."""
 
 import asyncio
-import signal
-import subprocess
+import itertools
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -16,56 +15,21 @@ import aiohttp
 from farm.protocol.resources import AgentView
 from farm.sdk import FarmClient
 from farm.sdk.errors import FarmApiError, FarmClientError, FarmUnreachableError
-from tests.e2e.faults.house import AGENT_TOKEN, House, free_port
+from tests.e2e.faults.house import AGENT_TOKEN, House
 from tests.e2e.processes import ROOT
 from tests.e2e.storm.cable import Cable
-from tests.e2e.storm.schedule import Blow, Strike, schedule
+from tests.e2e.storm.schedule import Strike, schedule
+from tests.e2e.storm.targets import Coordinators, Target, agent
 from tests.e2e.storm.verdict import ONCE, flaws, impossible
-from tests.simulated.agent import SIM, Sim
+from tests.simulated.agent import Sim
 from tests.simulated.pages import Pace
 from tests.simulated.site import read
 
 AGENTS = 6
 SLOTS = 4
 PACE = Pace(step_s=(0.0, 0.4), fails=0.02, breaks=0.02)
-_SETTINGS = {"FARM_JOBS__MAX_FREE_LOSSES": "50", "FARM_JOBS__ASSIGNMENT_TIMEOUT_S": "20"}
 _STILL_S = 120.0
 """So long after the storm everything must be at rest."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Target:
-    """A process that can be struck, and the cables that lead to it."""
-
-    start: Callable[[], subprocess.Popen[bytes]]
-    cables: Sequence[Cable]
-    process: subprocess.Popen[bytes] | None = None
-
-    def strike(self, blow: Blow) -> None:
-        match blow:
-            case Blow.KILL if self.process is not None:
-                self.process.kill()
-                self.process.wait()
-            case Blow.PAUSE if self.process is not None:
-                self.process.send_signal(signal.SIGSTOP)
-            case Blow.CUT:
-                for cable in self.cables:
-                    cable.cut()
-            case Blow.STALL:
-                for cable in self.cables:
-                    cable.stall()
-            case _:
-                raise AssertionError("it is not running")
-
-    def restore(self, blow: Blow) -> None:
-        match blow:
-            case Blow.KILL:
-                self.process = self.start()
-            case Blow.PAUSE if self.process is not None:
-                self.process.send_signal(signal.SIGCONT)
-            case _:
-                for cable in self.cables:
-                    cable.mend()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,95 +42,76 @@ class Storm:
     every_s: float = 1.5
     longest_s: float = 6.0
     say: Callable[[str], None] = print
-    shared: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    coordinators: int = 1
+    """One has its agents and its ledger to itself; several share Redis and PostgreSQL."""
     flaws: list[str] = field(default_factory=list)
     ends: Counter[str] = field(default_factory=Counter)
     attempts: int = 0
-    _targets: dict[str, Target] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
 
     async def run(self, root: Path) -> None:
         """Begin, strike, restore, and judge."""
         async with AsyncExitStack() as stack:
-            house = await self._house(root, stack)
-            site, log = await self._site(root, stack)
-            await self._agents(root, site, house, stack)
+            farms = Coordinators(root=root)
+            await farms.begin(self.coordinators, stack)
+            site, log = await _site(root, stack)
+            targets = await self._agents(site, farms, stack) | farms.targets
             strikes = schedule(
                 self.seed,
-                sorted(self._targets),
+                {name: target.blows for name, target in targets.items()},
                 lasts_s=self.lasts_s,
                 every_s=self.every_s,
                 longest_s=self.longest_s,
             )
-            self.say(f"seed {self.seed}: {self.jobs} jobs")
+            self.say(f"seed {self.seed}: {self.jobs} jobs on {self.coordinators} coordinators")
             for strike in strikes:
                 self.say(str(strike))
-            watching = asyncio.create_task(self._watch(house), name="watch")
-            try:
+            async with asyncio.TaskGroup() as watching:
+                seeing = [watching.create_task(self._watch(house)) for house in farms.houses]
                 async with asyncio.TaskGroup() as group:
-                    group.create_task(self._submit(house), name="submit")
+                    group.create_task(self._submit(farms.houses), name="submit")
                     for strike in strikes:
-                        group.create_task(self._strike(strike), name=str(strike))
-                await self._judge(house, log)
-            finally:
-                watching.cancel()
+                        struck = _strike(targets[strike.target], strike)
+                        group.create_task(struck, name=str(strike))
+                await self._judge(farms.houses, log)
+                for task in seeing:
+                    task.cancel()
 
-    # What there is
-
-    async def _house(self, root: Path, stack: AsyncExitStack) -> House:
-        port = free_port()
-        house = House(root=root, settings=_SETTINGS)
-        stack.callback(house.close)
-        process = await house.serve(port=port)
-        command = ("farm.cli", "serve", "--port", str(port), "--data-dir", str(house.data_dir))
-        self._targets["coordinator"] = Target(
-            start=lambda: house.start(*command, env={"FARM_AGENT_TOKEN": AGENT_TOKEN}),
-            cables=[await stack.enter_async_context(Cable(port).laid()) for _ in range(AGENTS)],
-            process=process,
-        )
-        return house
-
-    async def _site(self, root: Path, stack: AsyncExitStack) -> tuple[str, Path]:
-        log = root / "effects.jsonl"
-        command = (sys.executable, "-m", "tests.simulated.site", str(log))
-        process = await asyncio.create_subprocess_exec(
-            *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE, start_new_session=True
-        )
-        stack.push_async_callback(_end, process)
-        assert process.stdout is not None
-        return (await process.stdout.readline()).decode().strip(), log
-
-    async def _agents(self, root: Path, site: str, house: House, stack: AsyncExitStack) -> None:
-        for number, cable in enumerate(self._targets["coordinator"].cables, start=1):
+    async def _agents(
+        self, site: str, farms: Coordinators, stack: AsyncExitStack
+    ) -> dict[str, Target]:
+        """Start the agents; each has a cable of its own to every coordinator."""
+        found = {}
+        for number in range(AGENTS):
+            cables = [await stack.enter_async_context(Cable(p).laid()) for p in farms.ports]
+            for coordinator, cable in enumerate(cables, start=1):
+                farms.targets[f"coordinator-{coordinator}"].cables.append(cable)
+            # They begin with another coordinator each, where there are several.
+            urls = [f"http://127.0.0.1:{cable.port}" for cable in cables]
+            first = number % len(urls)
             sim = Sim(
-                client_id=f"sim-{number}",
-                urls=(f"http://127.0.0.1:{cable.port}",),
+                client_id=f"sim-{number + 1}",
+                urls=(*urls[first:], *urls[:first]),
                 token=AGENT_TOKEN,
                 slots=SLOTS,
                 site=site,
                 seed=self.seed,
                 pace=PACE,
             )
-            target = Target(start=_starter(house, sim), cables=[cable])
-            target.process = target.start()
-            self._targets[sim.client_id] = target
-        await house.present(*(f"sim-{number}" for number in range(1, AGENTS + 1)))
+            found[sim.client_id] = agent(farms.houses[first], sim, cables)
+        await farms.houses[0].present(*found)
+        return found
 
     # The storm
 
-    async def _strike(self, strike: Strike) -> None:
-        target = self._targets[strike.target]
-        await asyncio.sleep(strike.at_s)
-        target.strike(strike.blow)
-        await asyncio.sleep(strike.for_s)
-        target.restore(strike.blow)
-
-    async def _submit(self, house: House) -> None:
+    async def _submit(self, houses: Sequence[House]) -> None:
         """Submit everything over the time of the storm, each job until it is accepted."""
-        async with house.client() as client:
+        async with AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(house.client()) for house in houses]
             for number in range(self.jobs):
                 body = a_job(number)
-                while not await _accepted(client, body):
+                turns = itertools.cycle(clients[number % len(clients) :] + clients)
+                while not await _accepted(next(turns), body):
                     await asyncio.sleep(0.2)
                 await asyncio.sleep(self.lasts_s / self.jobs * 0.8)
 
@@ -181,8 +126,8 @@ class Storm:
 
     # The end
 
-    async def _judge(self, house: House, log: Path) -> None:
-        async with house.client() as client:
+    async def _judge(self, houses: Sequence[House], log: Path) -> None:
+        async with houses[0].client() as client:
             try:
                 async with asyncio.timeout(_STILL_S):
                     await _rest(client)
@@ -194,7 +139,7 @@ class Storm:
         self.attempts = sum(len(job.history) for job in jobs)
         self.flaws += [*flaws(jobs, self.jobs, read(log), agents), *sorted(self._seen)]
         if self.flaws:
-            self.flaws.append(house.said())
+            self.flaws += [house.said() for house in houses]
 
 
 def a_job(number: int) -> dict[str, object]:
@@ -224,9 +169,22 @@ async def _accepted(client: FarmClient, body: Mapping[str, object]) -> bool:
     return True
 
 
-def _starter(house: House, sim: Sim) -> Callable[[], subprocess.Popen[bytes]]:
-    command = ("tests.simulated.agent", SIM.dump_json(sim).decode())
-    return lambda: house.start(*command, env={}, farm=False)
+async def _strike(target: Target, strike: Strike) -> None:
+    await asyncio.sleep(strike.at_s)
+    await asyncio.to_thread(target.strike, strike.blow)
+    await asyncio.sleep(strike.for_s)
+    await asyncio.to_thread(target.restore, strike.blow)
+
+
+async def _site(root: Path, stack: AsyncExitStack) -> tuple[str, Path]:
+    log = root / "effects.jsonl"
+    command = (sys.executable, "-m", "tests.simulated.site", str(log))
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE, start_new_session=True
+    )
+    stack.push_async_callback(_end, process)
+    assert process.stdout is not None
+    return (await process.stdout.readline()).decode().strip(), log
 
 
 async def _rest(client: FarmClient) -> None:

@@ -12,10 +12,12 @@ from farm.protocol.resources import AgentView, JobDetail
 from tests.e2e.storm.cable import Cable
 from tests.e2e.storm.schedule import Blow, schedule
 from tests.e2e.storm.storm import Storm
+from tests.e2e.storm.targets import Target
 from tests.e2e.storm.verdict import flaws, impossible
 from tests.simulated.site import Done
 
 SEEDS = (1, 2)
+EVERY = list(Blow)
 
 
 @pytest.mark.slow
@@ -35,20 +37,28 @@ async def test_whatever_is_killed_stopped_or_cut_off_nothing_is_lost_and_nothing
 
 def test_the_same_seed_makes_the_same_storm_and_another_one_another() -> None:
     def made(seed: int) -> list[str]:
-        found = schedule(seed, ["a", "b"], lasts_s=60, every_s=1, longest_s=5)
+        found = schedule(seed, {"a": EVERY, "b": EVERY}, lasts_s=60, every_s=1, longest_s=5)
         return [str(strike) for strike in found]
 
     assert made(1) == made(1) != made(2)
 
 
 def test_nothing_is_struck_while_it_is_down_and_every_blow_falls() -> None:
-    strikes = schedule(3, ["a", "b", "c"], lasts_s=300, every_s=0.5, longest_s=5)
+    strikes = schedule(3, dict.fromkeys("abc", EVERY), lasts_s=300, every_s=0.5, longest_s=5)
     whole_at: dict[str, float] = {}
     for strike in strikes:
         assert strike.at_s > whole_at.get(strike.target, 0.0)
         whole_at[strike.target] = strike.until_s
     assert {strike.blow for strike in strikes} == set(Blow)
     assert set(whole_at) == {"a", "b", "c"}
+
+
+def test_only_what_can_be_done_to_something_is_done_to_it() -> None:
+    only = {"a": [Blow.CUT], "b": [Blow.KILL, Blow.PAUSE]}
+    for strike in schedule(4, only, lasts_s=100, every_s=0.5, longest_s=1):
+        assert strike.blow in only[strike.target]
+    assert Target().blows == []
+    assert Target(cables=[Cable(1)]).blows == [Blow.CUT, Blow.STALL]
 
 
 async def test_a_cable_carries_stalls_and_is_cut() -> None:

@@ -1,0 +1,211 @@
+"""The one way in for agents, whatever they dial by, and the record of each that is in."""
+
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import structlog
+
+from farm.clock import Clock
+from farm.core.admission import Claim, Enrolment, Refusal, RefusedFor, reject
+from farm.core.model import Client, ClientId, LinkId, Namespace, Token
+from farm.core.reservation import Denial
+from farm.protocol import messages as wire
+from farm.stores.ports.registries import ConnectionRegistry
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+SPOKEN = range(1, wire.PROTOCOL + 1)
+DISCONNECT = "disconnect"
+_MOST_SITES = 4096
+"""More tokens than this are not in use at one time; the one refused longest ago is forgotten."""
+
+Tell = Callable[[str, Namespace, Mapping[str, Any]], None]
+"""(kind, namespace, data) -> None: what has happened, told to one namespace."""
+
+
+class NamespaceGate(Protocol):
+    """Lets agents serve namespaces, or makes these."""
+
+    async def admit(self, namespaces: tuple[Namespace, ...], node: str | None) -> Refusal | None:
+        """Mint what is missing, or say why not; a refusal has minted nothing."""
+        ...
+
+
+class AdmissionAudit:
+    """Tells of refusals when they change: who is refused dials for ever.
+
+    A site is the token that an agent came with, by whatever transport: nothing that the refused
+    party chooses is remembered, nor its number.
+    """
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._last: OrderedDict[str, tuple[RefusedFor, str]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._last)
+
+    def refused(self, claim: Claim, enrolment: Enrolment, refusal: Refusal) -> None:
+        """Log a refusal, unless it is the one that this site was refused with last."""
+        site, diagnosis = enrolment.token_id, (refusal.reason, refusal.detail)
+        known = self._last.get(site)
+        self._last[site] = diagnosis
+        self._last.move_to_end(site)
+        if len(self._last) > _MOST_SITES:
+            self._last.popitem(last=False)
+        if known == diagnosis:
+            return
+        log.warning(
+            "agent.refused",
+            token_id=site,
+            client_id=claim.client_id,
+            namespaces=list(claim.namespaces),
+            node=claim.node,
+            reason=refusal.reason.value,
+            detail=refusal.detail,
+            dials_again=refusal.retry,
+        )
+        for namespace in sorted(enrolment.namespaces):
+            told = {"reason": refusal.reason.value, "detail": refusal.detail}
+            self._tell("agent_refused", namespace, {"client_id": claim.client_id, **told})
+
+    def admitted(self, enrolment: Enrolment) -> None:
+        """Forget what this site was refused for: the next refusal is news."""
+        self._last.pop(enrolment.token_id, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knock:
+    """An agent at the door."""
+
+    claim: Claim
+    client: Client
+    """As it is to be registered, on its link."""
+    epoch_name: str
+    highest_token: Token | None
+    transport: str
+    kept_out: Callable[[], Awaitable[Refusal | None]] | None = None
+    """What else may keep it out, asked when its namespaces are known to be its own."""
+
+
+class Registrations:
+    """Lets agents in. The order is fixed, and what is refused leaves nothing behind.
+
+    Policy, then every namespace, then whether it is kept out elsewhere, then minting or the gate
+    with the placement of each namespace, then the registry.
+
+    Args:
+        registry: Where agents are registered.
+        clock: The time.
+        gate: Mints namespaces and holds their placement; without one neither is done.
+        tell: Hears of those who come and go.
+    """
+
+    def __init__(
+        self,
+        registry: ConnectionRegistry,
+        clock: Clock,
+        *,
+        gate: NamespaceGate | None = None,
+        tell: Tell = lambda *_: None,
+    ) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._gate = gate
+        self._tell = tell
+        self.audit = AdmissionAudit(tell)
+        self._current: dict[ClientId, Registration] = {}
+
+    def connected(self) -> Mapping[Namespace, int]:
+        """Count the agents that are linked here, by namespace."""
+        return Counter(name for one in self._current.values() for name in one.client.namespaces)
+
+    async def register(self, knock: Knock, enrolment: Enrolment) -> "Registration | Refusal":
+        """Let an agent in, or say why not.
+
+        Raises:
+            StoreUnavailableError: If a store can't be asked; it is not in then.
+        """
+        admitted = await self._admit(knock, enrolment)
+        if isinstance(admitted, Refusal):
+            self.audit.refused(knock.claim, enrolment, admitted)
+            return admitted
+        self.audit.admitted(enrolment)
+        return self._enter(Registration(self, admitted, knock.transport))
+
+    async def _admit(self, knock: Knock, enrolment: Enrolment) -> Client | Refusal:
+        claim = knock.claim
+        refusal = reject(claim, enrolment, SPOKEN)
+        if refusal is None and knock.kept_out is not None:
+            refusal = await knock.kept_out()
+        if refusal is None and self._gate is not None:
+            refusal = await self._gate.admit(claim.namespaces, claim.node)
+        if refusal is not None:
+            return refusal
+        registered = await self._registry.register(
+            knock.client,
+            epoch_name=knock.epoch_name,
+            highest_token=knock.highest_token,
+            now=self._clock(),
+        )
+        if isinstance(registered, Denial):
+            detail = "another agent of its name is connected"
+            return Refusal(reason=RefusedFor.CLIENT_ID_IN_USE, detail=detail)
+        return registered
+
+    def _enter(self, registration: "Registration") -> "Registration":
+        before = self._current.get(registration.client.client_id)
+        if before is None or before.place != registration.place:
+            if before is not None:
+                self._leave(before, DISCONNECT)
+            self._say("agent_connected", registration)
+        self._current[registration.client.client_id] = registration
+        return registration
+
+    async def end(self, registration: "Registration", reason: str) -> bool:
+        """See `Registration.end`."""
+        self._leave(registration, reason)
+        client = registration.client
+        if client.link is None:
+            return False
+        return await self._registry.unlink(client.client_id, client.link, now=self._clock())
+
+    def _leave(self, registration: "Registration", reason: str) -> None:
+        client_id = registration.client.client_id
+        current = self._current.get(client_id)
+        if current is not None and current.place == registration.place:
+            del self._current[client_id]
+            self._say("agent_disconnected", current, reason=reason)
+
+    def _say(self, kind: str, registration: "Registration", **more: str) -> None:
+        client = registration.client
+        said = {"client_id": client.client_id, "transport": registration.transport, **more}
+        for namespace in client.namespaces:
+            self._tell(kind, namespace, said)
+
+
+class Registration:
+    """One agent on one link, from when it was let in."""
+
+    def __init__(self, registrations: Registrations, client: Client, transport: str) -> None:
+        self._registrations = registrations
+        self.client = client
+        """As stored."""
+        self.transport = transport
+
+    @property
+    def place(self) -> tuple[LinkId | None, tuple[Namespace, ...]]:
+        """Where it is counted."""
+        return self.client.link, self.client.namespaces
+
+    async def end(self, reason: str = DISCONNECT) -> bool:
+        """Take note that the link has ended; again is no error, and counted and told once.
+
+        False if the agent is on another link by now, or it was known.
+
+        Raises:
+            StoreUnavailableError: If the registry can't be told; it has been counted and told.
+        """
+        return await self._registrations.end(self, reason)

@@ -1,0 +1,251 @@
+"""The one way in, whatever an agent dials by."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from farm.core.admission import Claim, Enrolment, Refusal, RefusedFor
+from farm.core.model import Capacity, Client, ClientId, ClientType, Instant, Namespace, link_of
+from farm.manager import admission
+from farm.manager.admission import Knock, Registration, Registrations
+from farm.stores.memory import MemoryRegistry
+
+A, B, C = Namespace("a"), Namespace("b"), Namespace("c")
+NOW = Instant(1_000.0)
+BEARER = Enrolment(token_id="tok-1", namespaces=frozenset({A, B}))
+
+
+class Gate:
+    """Notes what it was asked, and refuses what the test wants refused."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Namespace, ...]] = []
+        self.refusal: Refusal | None = None
+
+    async def admit(self, namespaces: tuple[Namespace, ...], node: str | None) -> Refusal | None:
+        self.asked.append(namespaces)
+        return self.refusal
+
+
+class House:
+    """A registry with its one way in."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Namespace, Mapping[str, Any]]] = []
+        self.registry = MemoryRegistry(store_epoch=1, presence_window_s=10.0)
+        self.gate = Gate()
+        self.door = Registrations(
+            self.registry,
+            lambda: NOW,
+            gate=self.gate,
+            tell=lambda *told: self.told.append(told),
+        )
+
+    def kinds(self) -> list[tuple[str, str]]:
+        return [(kind, namespace) for kind, namespace, _ in self.told]
+
+    async def present(self) -> list[str]:
+        return [client.client_id for client in (await self.registry.snapshot(now=NOW)).clients]
+
+    async def comes(
+        self,
+        *namespaces: Namespace,
+        link: str = "1",
+        client_id: str = "agent",
+        instance: str = "i",
+        bearer: Enrolment = BEARER,
+        kept_out: Refusal | None = None,
+        **changes: Any,
+    ) -> Registration | Refusal:
+        async def keep_out() -> Refusal | None:
+            return kept_out
+
+        served = namespaces or (A,)
+        values: dict[str, Any] = {"protocol": 1, "task_queue": "default", "node": None}
+        client = Client(
+            client_id=ClientId(client_id),
+            client_type=ClientType.BROWSER,
+            link=link_of("farm", link),
+            epoch=0,
+            instance=instance,
+            namespaces=served,
+            metadata={},
+            capacity=Capacity(max_concurrency=3, max_windows=4),
+            seen_at=NOW,
+        )
+        return await self.door.register(
+            Knock(
+                claim=Claim(client_id=client.client_id, namespaces=served, **(values | changes)),
+                client=client,
+                epoch_name="browser-1",
+                highest_token=None,
+                transport="websocket",
+                kept_out=keep_out,
+            ),
+            bearer,
+        )
+
+
+@pytest.fixture
+def house() -> House:
+    return House()
+
+
+async def let_in(knocked: Registration | Refusal) -> Registration:
+    assert isinstance(knocked, Registration), knocked
+    return knocked
+
+
+async def test_an_agent_of_two_namespaces_is_counted_and_told_in_each(house: House) -> None:
+    await let_in(await house.comes(A, B))
+    assert house.door.connected() == {A: 1, B: 1}
+    assert house.kinds() == [("agent_connected", A), ("agent_connected", B)]
+    assert house.gate.asked == [(A, B)]
+    assert await house.present() == ["agent"]
+
+
+async def test_one_denied_namespace_leaves_nothing_inserted_minted_counted_or_announced(
+    house: House,
+) -> None:
+    refusal = await house.comes(A, C)
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason is RefusedFor.NAMESPACE
+    assert "'c'" in refusal.detail
+    assert house.gate.asked == []
+    assert await house.present() == []
+    assert house.door.connected() == {}
+    assert "agent_connected" not in dict(house.kinds())
+
+
+KEPT_OUT = Refusal(reason=RefusedFor.RUNS_ELSEWHERE, detail="elsewhere")
+MISPLACED = Refusal(reason=RefusedFor.PLACEMENT, detail="not here")
+
+
+async def test_the_steps_of_admission_are_in_a_fixed_order(house: House) -> None:
+    """Each refusal comes before all that would have refused later."""
+    house.gate.refusal = MISPLACED
+    faults: list[dict[str, Any]] = [
+        {"namespaces": (A,)},
+        {"kept_out": KEPT_OUT},
+        {"namespaces": (A, C)},
+        {"max_concurrency": 0},
+        {"protocol": 99},
+    ]
+    given: dict[str, Any] = {}
+    met = []
+    for fault in faults:
+        given |= fault
+        refusal = await house.comes(*given["namespaces"], **_but(given, "namespaces"))
+        assert isinstance(refusal, Refusal)
+        met.append((refusal.reason.value, len(house.gate.asked)))
+    assert met == [
+        ("placement", 1),
+        ("runs_elsewhere", 1),
+        ("namespace", 1),
+        ("capacity", 1),
+        ("protocol", 1),
+    ]
+    assert await house.present() == []
+
+
+def _but(values: dict[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name != key}
+
+
+async def test_a_registration_that_ends_twice_is_discounted_and_told_once(house: House) -> None:
+    registration = await let_in(await house.comes(A))
+    house.told.clear()
+    assert await registration.end("deregistered")
+    assert not await registration.end()
+    assert house.door.connected() == {}
+    assert [(kind, data["reason"]) for kind, _, data in house.told] == [
+        ("agent_disconnected", "deregistered")
+    ]
+
+
+async def test_an_agent_on_a_new_link_is_counted_once_and_the_old_link_ends_nothing(
+    house: House,
+) -> None:
+    old = await let_in(await house.comes(A, link="1"))
+    new = await let_in(await house.comes(A, link="2"))
+    assert house.door.connected() == {A: 1}
+    assert not await old.end()
+    assert house.door.connected() == {A: 1}
+    assert [kind for kind, _ in house.kinds()] == [
+        "agent_connected",
+        "agent_disconnected",
+        "agent_connected",
+    ]
+    assert await new.end()
+
+
+async def test_a_second_hello_on_a_link_is_no_news(house: House) -> None:
+    first = await let_in(await house.comes(A))
+    await let_in(await house.comes(A))
+    assert house.kinds() == [("agent_connected", A)]
+    await first.end()
+    assert house.door.connected() == {}
+
+
+async def test_the_stored_capacity_is_what_an_agent_is_let_in_with(house: House) -> None:
+    registration = await let_in(await house.comes(A))
+    (stored,) = (await house.registry.snapshot(now=NOW)).clients
+    assert registration.client.capacity == stored.capacity
+
+
+# The audit
+
+
+async def test_a_thousand_identical_refusals_are_one_line_and_a_change_another(
+    house: House,
+) -> None:
+    with capture_logs() as logs:
+        for _ in range(1_000):
+            await house.comes(C)
+        for _ in range(3):
+            await house.comes(A, protocol=99)
+        for _ in range(3):
+            await house.comes(C)
+    refused = [line for line in logs if line["event"] == "agent.refused"]
+    assert [line["reason"] for line in refused] == ["namespace", "protocol", "namespace"]
+    told = [(ns, data["reason"]) for kind, ns, data in house.told if kind == "agent_refused"]
+    assert told == [(ns, line["reason"]) for line in refused for ns in (A, B)]
+
+
+async def test_after_a_success_the_same_refusal_is_news_again(house: House) -> None:
+    with capture_logs() as logs:
+        for namespaces in ((C,), (C,), (A,), (C,)):
+            await house.comes(*namespaces)
+    assert [line["event"] for line in logs].count("agent.refused") == 2
+
+
+async def test_random_names_of_clients_do_not_grow_the_audit(house: House) -> None:
+    await house.comes(A, client_id="taken", instance="first")
+    with capture_logs() as logs:
+        for number in range(100):
+            await house.comes(C, client_id=f"agent-{number}", instance=f"i-{number}")
+    assert len(house.door.audit) == 1
+    assert [line["event"] for line in logs].count("agent.refused") == 1
+
+
+async def test_the_name_in_use_is_no_part_of_the_diagnosis(house: House) -> None:
+    for name in ("x", "y"):
+        await house.comes(A, client_id=name, instance="first")
+    with capture_logs() as logs:
+        for turn, name in enumerate("xyxyxy"):
+            refusal = await house.comes(A, client_id=name, instance="second", link=f"{turn}")
+            assert isinstance(refusal, Refusal)
+            assert (refusal.reason, refusal.retry) == (RefusedFor.CLIENT_ID_IN_USE, True)
+    assert [line["event"] for line in logs].count("agent.refused") == 1
+
+
+async def test_the_audit_remembers_a_bounded_number_of_tokens(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "_MOST_SITES", 3)
+    for number in range(10):
+        token = Enrolment(token_id=f"tok-{number}", namespaces=frozenset({A}))
+        await house.comes(C, bearer=token)
+    assert len(house.door.audit) == 3
