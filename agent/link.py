@@ -44,7 +44,8 @@ class FarmLink:
     tried first from then on, and one by which nothing was heard last.
 
     Of several farms it stays with the one that let it in. When that one is lost it goes on to the
-    next after a window in vain, when all that it ran for the first has been given up.
+    next: at once where they share their ledger, else after a window in vain, when all that it ran
+    for the first has been given up.
     """
 
     def __init__(
@@ -153,8 +154,8 @@ class FarmLink:
     def _note_answer(self, message: ToAgent) -> None:
         """Log why we are not let in, once: the dialling goes on, and says the same each time."""
         match message:
-            case Welcome(window_s=window_s):
-                self._last_refusal, self._faithful_s = None, window_s
+            case Welcome(window_s=window_s, shared=shared):
+                self._last_refusal, self._faithful_s = None, 0.0 if shared else window_s
             case Refused() if message != self._last_refusal:
                 self._last_refusal = message
                 log.warning(

@@ -44,6 +44,10 @@ class ArtifactSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
+    dir: Path | None = None
+    """Where they are; by default `artifacts` in the data directory. Coordinators that share their
+    ledger share this directory."""
+
     max_bytes: Annotated[int, Field(ge=1)] = 512 * 1024 * 1024
     """The largest single artifact."""
 
@@ -167,7 +171,12 @@ class LedgerSettings(BaseModel):
 
     url: SecretStr | None = None
     """A database of a PostgreSQL server (`postgresql://user:password@host/name`), which one farm
-    uses at a time; without one a SQLite file in the data directory."""
+    uses at a time, or all coordinators with the same `FARM_REDIS__URL`; without one a SQLite file
+    in the data directory."""
+
+    lease_s: Annotated[float, Field(ge=1, le=3_600)] = 15.0
+    """A coordinator that shares the database and has not renewed its lease for so long writes
+    nothing more, and what it runs is anybody's."""
 
     @field_validator("url")
     @classmethod
@@ -251,6 +260,16 @@ class Settings(BaseSettings):
 
     namespaces: NamespaceSettings = NamespaceSettings()
     """Namespaces."""
+
+    @property
+    def shares_ledger(self) -> bool:
+        """Whether other coordinators work with the same ledger."""
+        return self.redis.url is not None and self.ledger.url is not None
+
+    @property
+    def artifacts_dir(self) -> Path:
+        """Where files are kept."""
+        return self.artifacts.dir or self.data_dir / "artifacts"
 
     @field_validator("allowed_hosts", "egress_allow", "task_queues", mode="before")
     @classmethod

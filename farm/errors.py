@@ -14,6 +14,7 @@ FarmError
 ├── ArtifactStoreFullError   there is no room to keep the file
 ├── UnreadableError          what is kept is sealed with a key the farm does not have
 └── StoreUnavailableError    the store did not answer; the caller may retry
+    └── NotOwnerError        another coordinator has taken the attempt over; it may go on there
 """
 
 from collections.abc import Mapping
@@ -110,3 +111,9 @@ class StoreUnavailableError(FarmError):
     """The store did not answer."""
 
     slug = "store-unavailable"
+
+
+class NotOwnerError(StoreUnavailableError):
+    """Another coordinator has taken the attempt over."""
+
+    slug = "not-owner"

@@ -30,6 +30,7 @@ from farm.manager.disconnecting import Disconnects
 from farm.protocol import messages as wire
 from farm.protocol.recordings import RECORDS, RECORDS_VIDEO
 from farm.stores.ports.registries import Registry
+from farm.stores.ports.sharing import SharedLedger
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -64,6 +65,7 @@ class AgentLinks:
         disconnects: Disconnects,
         interventions: Interventions,
         sharing: Sharing | None = None,
+        shared: SharedLedger | None = None,
         channel_refused: Callable[[ClientId, wire.ChannelRefused], None],
         clock: Clock,
         rules: LinkRules,
@@ -76,6 +78,7 @@ class AgentLinks:
         self.disconnects = disconnects
         self.interventions = interventions
         self.sharing = sharing
+        self.shared = shared
         self.channel_refused = channel_refused
         self.clock = clock
         self.rules = rules
@@ -86,8 +89,16 @@ class AgentLinks:
         """Tell whether the agent connected, or last connected, with this token."""
         return self._owners.get(client_id) == token_id
 
-    def may_use(self, token_id: str, client_id: ClientId) -> None:
+    async def may_act(self, token_id: str, client_id: ClientId) -> bool:
+        """Tell whether the agent last connected, here or elsewhere, with this token."""
+        if self.shared is None or self.owns(token_id, client_id):
+            return self.owns(token_id, client_id)
+        return await self.shared.token_of_agent(client_id) == token_id
+
+    async def may_use(self, token_id: str, client_id: ClientId) -> None:
         """Note which token an agent has come with."""
+        if self.shared is not None:
+            await self.shared.note_agent(client_id, token_id)
         self._owners[client_id] = token_id
 
     async def serve(self, request: web.Request, bearer: Principal) -> web.WebSocketResponse:
@@ -236,6 +247,9 @@ class AgentLink:
             self._client_id, self._id, now=self._links.clock()
         ):
             raise _CutOffError("not the current link of a known agent")
+        if self._links.shared is not None and not self._links.shared.alive():
+            # Whoever answers it makes it think that it is heard, and others take it for lost.
+            raise _CutOffError("this coordinator's lease has lapsed")
         if isinstance(message, wire.Heartbeat):
             # Only in answer: an agent that the farm does not hear must not think it is heard.
             await self.send(wire.Ping(nonce=message.nonce))
@@ -301,7 +315,8 @@ class AgentLink:
         registered, self._registration = registration.client, registration
         client_id = registered.client_id
         self._client_id, self._draining = client_id, (False, "")
-        links.may_use(self._bearer.token_id, client_id)
+        await links.may_use(self._bearer.token_id, client_id)
+        await links.dispatcher.agent_comes(client_id, running)
         links.interventions.advertised(client_id, hello.capabilities)
         await self.send(
             wire.Welcome(
@@ -309,6 +324,7 @@ class AgentLink:
                 capacity=convert.capacity(registered.capacity),
                 heartbeat_interval_s=links.rules.heartbeat_interval_s,
                 window_s=links.rules.window_s,
+                shared=links.shared is not None,
             )
         )
         # From here on an earlier link is not used any more: what it would carry would be lost after

@@ -1,6 +1,6 @@
 """What the handlers are given."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -25,8 +25,8 @@ from farm.stores.ports.artifacts import ArtifactStore
 from farm.stores.ports.ledger import Ledger
 from farm.stores.ports.registries import ContextRegistry
 
-Owns = Callable[[str, ClientId], bool]
-"""(token_id, client_id) -> whether this token is connected as this agent now."""
+Owns = Callable[[str, ClientId], Awaitable[bool]]
+"""(token_id, client_id) -> whether this token was the last to be connected as this agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from farm.errors import (
     ForbiddenError,
     InvalidInputError,
     NotFoundError,
+    NotOwnerError,
     StaleAssignmentError,
     StoreUnavailableError,
     StrategyError,
@@ -43,6 +44,7 @@ STATUS: Mapping[type[FarmError], HTTPStatus] = {
     ArtifactStoreFullError: HTTPStatus.INSUFFICIENT_STORAGE,
     UnreadableError: HTTPStatus.INTERNAL_SERVER_ERROR,
     StoreUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
+    NotOwnerError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 
 _HEADERS: Mapping[HTTPStatus, Mapping[str, str]] = {

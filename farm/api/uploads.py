@@ -94,7 +94,7 @@ async def attempt_of(request: web.Request, deps: Deps) -> tuple[Attempt, Namespa
     except NotFoundError:
         raise refused from None
     asks = principal_of(request)
-    if namespace not in asks.namespaces or not deps.owns(asks.token_id, attempt.client_id):
+    if namespace not in asks.namespaces or not await deps.owns(asks.token_id, attempt.client_id):
         raise refused
     return attempt, namespace
 

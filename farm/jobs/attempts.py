@@ -7,10 +7,11 @@ import structlog
 
 from farm.clock import Clock
 from farm.core.control import HELD
-from farm.core.job_states import AttemptState
+from farm.core.job_states import AttemptState, JobState
 from farm.errors import (
     ClientAbsentError,
     NotFoundError,
+    NotOwnerError,
     StaleAssignmentError,
     StoreUnavailableError,
 )
@@ -19,7 +20,7 @@ from farm.jobs.declaring import effect_of
 from farm.jobs.endings import End, lost
 from farm.jobs.feed import JobFeed
 from farm.jobs.files import JobSpec, Place, to_plan
-from farm.jobs.live import LiveAttempt, LiveAttempts
+from farm.jobs.live import AttemptMovedError, LiveAttempt, LiveAttempts
 from farm.jobs.rules import AttemptRules
 from farm.jobs.watching import Watch, renew
 from farm.manager.delivery import AppNode
@@ -72,8 +73,9 @@ class AttemptRunner:
         """Run a new attempt to its end; return the job as it is then, None if it was not queued.
 
         `began` is called when the attempt is in the ledger, and the job no longer in the queue.
-        The handle is released on every path but one: if this is cancelled while the agent runs the
-        attempt, that goes on under its assignment, to be taken up again by the next life.
+        The handle is released on every path but two: if this is cancelled while the agent runs the
+        attempt, or another coordinator takes that over, it goes on under its assignment, with the
+        next life or there.
         """
         live = None
         try:
@@ -84,6 +86,8 @@ class AttemptRunner:
             live = self._take_in_hand(attempt, spec, place)
             end = await self._run_on(handle, job, attempt, spec, live)
             return await self._finish(job, attempt, live, spec, end)
+        except AttemptMovedError:
+            return None
         finally:
             await self._let_go(live, handle)
 
@@ -113,6 +117,8 @@ class AttemptRunner:
             await renew(handle)
             end = await self._watch.end(sent, live, handle, spec)
             return await self._finish(job, attempt, live, spec, end)
+        except AttemptMovedError:
+            return None
         finally:
             self._app_node.forget(sent)
             await self._let_go(live, handle)
@@ -120,10 +126,13 @@ class AttemptRunner:
     async def lose(self, job: Job, attempt: Attempt, why: str) -> Job | None:
         """End an attempt of an earlier life that nobody holds any more."""
         spec = JobSpec.model_validate(job.spec)
-        return await self._finish(job, attempt, None, spec, lost(why))
+        try:
+            return await self._finish(job, attempt, None, spec, lost(why))
+        except AttemptMovedError:
+            return None
 
     async def _let_go(self, live: LiveAttempt | None, handle: ContextHandle | None) -> None:
-        runs_on = live is not None and live.sent and not live.over
+        runs_on = live is not None and live.sent and (not live.over or live.moved.done())
         if live is not None:
             self._live.discard(live)
         if handle is not None and not runs_on:
@@ -215,7 +224,8 @@ class AttemptRunner:
         finish, finished = await self._keep(job, attempt, live, spec, end)
         if end.answered and live is not None:
             await self._confirm(live)
-        self._feed.publish(job.job_id)
+        queued = finished is not None and finished.state is JobState.QUEUED
+        self._feed.publish(job.job_id, queued=queued)
         log.info(
             "attempt.ended",
             job_id=job.job_id,
@@ -236,6 +246,10 @@ class AttemptRunner:
             try:
                 finish = await self._deciding.finish(job, attempt, live, spec, end, now)
                 return finish, await self._ledger.finish(finish, now=now)
+            except NotOwnerError:
+                if live is not None:
+                    live.move()
+                raise AttemptMovedError from None
             except StoreUnavailableError as error:
                 # Its end is known here and nowhere else, so there is nothing to do but to go on.
                 await self._pause(job, error)

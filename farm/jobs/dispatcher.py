@@ -11,11 +11,11 @@ from farm.core import reachability
 from farm.core.job_states import AttemptState
 from farm.core.model import Assignment, Client, ClientId, Instant
 from farm.errors import NotFoundError, StoreUnavailableError
+from farm.jobs.adopting import orphans_of
 from farm.jobs.attempts import AttemptRunner
 from farm.jobs.feed import JobFeed
 from farm.jobs.leasing import Leases
 from farm.jobs.live import LiveAttempts
-from farm.jobs.orphans import Orphans
 from farm.jobs.placing import Placing
 from farm.jobs.ports import Progress, Waiting
 from farm.manager.delivery import Send
@@ -23,6 +23,7 @@ from farm.manager.manager import WorkerContextManager
 from farm.protocol import messages as wire
 from farm.stores.ports.ledger import Ledger
 from farm.stores.ports.registries import Registry
+from farm.stores.ports.sharing import SharedLedger
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -46,8 +47,9 @@ class GoneRule:
 class JobDispatcher:
     """Implements `farm.jobs.ports.Dispatcher`; `run` is its life, and may follow another.
 
-    Where coordinators share their agents each runs the jobs it has accepted, on those that are
-    linked to it: `coordinator` is its name then, by which links are known, in all its lives.
+    Where coordinators share their agents each runs jobs on those that are linked to it:
+    `coordinator` is its name then, by which links are known, in all its lives. The jobs are those
+    it has accepted; or of all, where it shares the ledger, too.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class JobDispatcher:
         clock: Clock,
         gone: GoneRule,
         coordinator: str | None = None,
+        shared: SharedLedger | None = None,
     ) -> None:
         self._ledger = ledger
         self._registry = registry
@@ -79,8 +82,10 @@ class JobDispatcher:
             stir=self._stir,
             generation=registry.generation,
             coordinator=coordinator,
+            shared=shared,
         )
-        self._orphans = Orphans(
+        self._orphans = orphans_of(
+            shared,
             ledger=ledger,
             registry=registry,
             manager=manager,
@@ -94,7 +99,6 @@ class JobDispatcher:
         """Jobs may be queued that were not when the ledger was last read."""
         self._read_at = Instant(0.0)
         self._ready = asyncio.Event()
-        self._started_at = Instant(0.0)
 
     # farm.jobs.ports.Dispatcher
 
@@ -122,6 +126,14 @@ class JobDispatcher:
 
     # What the edges tell it
 
+    async def agent_comes(self, client_id: ClientId, running: Sequence[wire.Running]) -> None:
+        """An agent is about to be let in that runs these; to be called before it is welcomed.
+
+        Raises:
+            StoreUnavailableError: If it must not be let in now.
+        """
+        await self._orphans.expect(client_id, running)
+
     async def agent_is_back(
         self,
         client_id: ClientId,
@@ -144,6 +156,8 @@ class JobDispatcher:
             live_one = self._live.get(entry.attempt_id)
             if live_one is None or live_one.client_id != client_id:
                 await self._orphans.take_up(client_id, epoch_name, entry, send)
+            else:
+                await self._orphans.confirm(live_one, entry, send)
         # An orphan that is not listed is left to `sweep_gone`: this may be another process under
         # the same name, while the one that runs it is on its way.
 
@@ -201,8 +215,8 @@ class JobDispatcher:
                 client, now=now, after_s=self._gone.after_s, window_s=self._gone.postponed_s
             ):
                 await self._give_up(client)
-        if self._ready.is_set() and now - self._started_at > self._gone.after_s:
-            await self._orphans.lose_all("its agent did not come back")
+        if self._ready.is_set():
+            await self._orphans.lose_overdue()
 
     async def _give_up(self, client: Client) -> None:
         # To give up another one before may have taken long, so this one may have been heard of.
@@ -224,7 +238,7 @@ class JobDispatcher:
 
         May be run anew when it has ended, as after a restart.
         """
-        self._started_at, self._may_be_due = self._clock(), True
+        self._may_be_due = True
         self._placing.begin()
         running = await self._ledger.running_attempts()
         try:

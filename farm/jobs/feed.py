@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 
 class Subscription:
@@ -34,8 +35,16 @@ class Subscription:
         return True
 
 
+class Tell(Protocol):
+    """Tells other coordinators of the same ledger; at once, and whether they hear it or not."""
+
+    def __call__(self, job_id: str, *, may_rest: bool, queued: bool) -> None:
+        """A job has changed."""
+        ...
+
+
 class JobFeed:
-    """In-process notification per job. Holds nothing but the watchers there are now.
+    """Notification per job. Holds nothing but the watchers there are now.
 
     Subscribe, take the generation, read the ledger, wait for a later one, read again: no change is
     lost, and however many come together wake a watcher once.
@@ -44,14 +53,22 @@ class JobFeed:
     def __init__(self) -> None:
         self._watchers: dict[str, set[Subscription]] = {}
         self._closed = False
+        self.tell: Tell | None = None
+        """Where others work with the same ledger."""
 
     @property
     def closed(self) -> bool:
         """The farm is stopping; watchers end."""
         return self._closed
 
-    def publish(self, job_id: str, *, may_rest: bool = True) -> None:
+    def publish(self, job_id: str, *, may_rest: bool = True, queued: bool = False) -> None:
         """Something of this job has changed in the ledger; it may be at rest, unless said so."""
+        self.heard(job_id, may_rest=may_rest)
+        if self.tell is not None:
+            self.tell(job_id, may_rest=may_rest, queued=queued)
+
+    def heard(self, job_id: str, *, may_rest: bool) -> None:
+        """Wake those who watch the job here; another coordinator has changed it, or this one."""
         for watcher in self._watchers.get(job_id, ()):
             if may_rest or not watcher.rest_only:
                 watcher.stir()

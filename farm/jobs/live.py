@@ -8,6 +8,11 @@ from farm.core.control import AFTER, HELD
 from farm.core.model import ClientId, Token
 from farm.jobs.ports import Progress
 from farm.protocol import messages as wire
+from farm.stores.records import Attempt
+
+
+class AttemptMovedError(Exception):
+    """Another coordinator looks after the attempt: nothing of it is to be ended here."""
 
 
 def _future() -> "asyncio.Future[str]":
@@ -41,6 +46,10 @@ class LiveAttempt:
     lost: asyncio.Future[str] = field(default_factory=_future)
     cancelled: asyncio.Future[str] = field(default_factory=_future)
     """Holds the reason, as `wire.Cancel` says it."""
+    moved: asyncio.Future[str] = field(default_factory=_future)
+    """Another coordinator has it, or has ended it."""
+    takes: int = 0
+    """How often it was taken over while it was in hand; what was read of it before is old."""
 
     def lose(self, why: str) -> None:
         """Let its task know that the attempt is dead and will send nothing more."""
@@ -51,6 +60,16 @@ class LiveAttempt:
         """Let its task know that somebody wants it stopped."""
         if not self.cancelled.done():
             self.cancelled.set_result(why)
+
+    def move(self) -> None:
+        """Let its task know that another coordinator looks after the attempt."""
+        if not self.moved.done():
+            self.moved.set_result("")
+
+    def taken_over(self, attempt: Attempt) -> None:
+        """It is this coordinator's, and so far."""
+        self.takes += 1
+        self.stored = max(self.stored, attempt.last_seq)
 
     def order_to_stop(self) -> wire.Cancel:
         """Return what tells the agent to stop it, once somebody wants that."""
@@ -98,6 +117,10 @@ class LiveAttempts:
     def of_job(self, job_id: str) -> LiveAttempt | None:
         """Return the attempt of a job that is in hand."""
         return next((a for a in self._by_id.values() if a.job_id == job_id), None)
+
+    def all(self) -> list[LiveAttempt]:
+        """Return them."""
+        return list(self._by_id.values())
 
     def sent(self) -> list[LiveAttempt]:
         """Return those whose command has gone out."""

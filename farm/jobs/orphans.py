@@ -1,7 +1,8 @@
 """Attempts of earlier lives of the farm: taken up when their agents come back, or lost."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypedDict, Unpack
 
 import structlog
 
@@ -10,6 +11,7 @@ from farm.core.model import Assignment, ClientId, ClientType, Instant, TaskId, T
 from farm.errors import StoreUnavailableError
 from farm.jobs.attempts import AttemptRunner
 from farm.jobs.files import JobSpec, Place
+from farm.jobs.live import LiveAttempt
 from farm.jobs.placement import request_for
 from farm.manager.delivery import Send
 from farm.manager.handle import ContextHandle
@@ -20,6 +22,20 @@ from farm.stores.ports.registries import Registry
 from farm.stores.records import Attempt, Job
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+NOT_BACK = "its agent did not come back"
+
+
+class Parts(TypedDict):
+    """What `Orphans` are made of."""
+
+    ledger: Ledger
+    registry: Registry
+    manager: WorkerContextManager
+    runner: AttemptRunner
+    clock: Clock
+    keep_s: float
+    wake: Callable[[], None]
 
 
 class Orphans:
@@ -35,24 +51,15 @@ class Orphans:
         wake: Called when a job may be queued again.
     """
 
-    def __init__(
-        self,
-        *,
-        ledger: Ledger,
-        registry: Registry,
-        manager: WorkerContextManager,
-        runner: AttemptRunner,
-        clock: Clock,
-        keep_s: float,
-        wake: Callable[[], None],
-    ) -> None:
-        self._ledger = ledger
-        self._registry = registry
-        self._manager = manager
-        self._runner = runner
-        self._clock = clock
-        self._keep_s = keep_s
-        self._wake = wake
+    def __init__(self, **parts: Unpack[Parts]) -> None:
+        self._ledger = parts["ledger"]
+        self._registry = parts["registry"]
+        self._manager = parts["manager"]
+        self._runner = parts["runner"]
+        self._clock = parts["clock"]
+        self._keep_s = parts["keep_s"]
+        self._wake = parts["wake"]
+        self._begun_at = Instant(0.0)
         self._attempts: dict[str, Attempt] = {}
         self._group: asyncio.TaskGroup | None = None
         """Of the life that runs; None between two."""
@@ -62,6 +69,7 @@ class Orphans:
 
     def begin(self, attempts: Iterable[Attempt], group: asyncio.TaskGroup) -> None:
         """Take these for orphans; what is taken up again runs in the group."""
+        self._begun_at = self._clock()
         self._attempts = {attempt.attempt_id: attempt for attempt in attempts}
         self._group = group
 
@@ -74,6 +82,11 @@ class Orphans:
         for attempt in list(self._attempts.values()):
             if of is None or attempt.client_id == of:
                 await self._lose(attempt, why)
+
+    async def lose_overdue(self) -> None:
+        """End those whose agents have not come back in time."""
+        if self._clock() - self._begun_at > self._keep_s:
+            await self.lose_all(NOT_BACK)
 
     async def take_up(
         self, client_id: ClientId, epoch_name: str, entry: wire.Running, send: Send
@@ -94,12 +107,22 @@ class Orphans:
         if self._attempts.pop(entry.attempt_id, None) is None:
             return  # lost meanwhile; what it says next is refused
         try:
-            handle = await self._restore(job, attempt, alive=entry.epoch == epoch_name)
-            place = await self._place_of_agent(client_id)
-            group = self._alive()
+            await self._go_on(job, attempt, alive=entry.epoch == epoch_name)
         except StoreUnavailableError:
             self._attempts[entry.attempt_id] = attempt  # until the next hello
             raise
+
+    async def confirm(self, live: LiveAttempt, entry: wire.Running, send: Send) -> None:
+        """An agent is back with an attempt that is in hand; here nobody else can have it."""
+
+    async def expect(self, client_id: ClientId, running: Sequence[wire.Running]) -> None:
+        """An agent is about to be let in with these; here nobody has to be asked."""
+
+    async def _go_on(self, job: Job, attempt: Attempt, *, alive: bool) -> None:
+        """Look after an attempt from here on; `alive`: in the browser in which it was begun."""
+        handle = await self._restore(job, attempt, alive=alive)
+        place = await self._place_of_agent(attempt.client_id)
+        group = self._alive()
         spec = JobSpec.model_validate(job.spec)
         log.info("attempt.taken_up", job_id=job.job_id, attempt_id=attempt.attempt_id)
         group.create_task(
@@ -167,6 +190,12 @@ class Orphans:
         await self._registry.release(attempt.client_id, attempt.context_id, attempt.token)
         if self._attempts.pop(attempt.attempt_id, None) is None:
             return
+        await self._runner.lose(job, attempt, why)
+        self._wake()
+
+    async def _end(self, attempt: Attempt, why: str) -> None:
+        job = await self._job_of(attempt)
+        await self._registry.release(attempt.client_id, attempt.context_id, attempt.token)
         await self._runner.lose(job, attempt, why)
         self._wake()
 

@@ -22,6 +22,7 @@ from farm.jobs.ports import Waiting
 from farm.manager.manager import Acquired, Creation, NotAcquired, WorkerContextManager
 from farm.protocol.plan import BrowserOptions
 from farm.stores.ports.ledger import Ledger
+from farm.stores.ports.sharing import SharedLedger
 from farm.stores.records import Job
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -65,6 +66,7 @@ class Placing:
         stir: Called when a job that was placed has ended, or has not begun.
         generation: Grows with every change in the pool after which somebody may take a job.
         coordinator: See `JobDispatcher`.
+        shared: Where others place jobs of the same queue.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Placing:
         stir: Stir,
         generation: Callable[[], int],
         coordinator: str | None,
+        shared: SharedLedger | None = None,
     ) -> None:
         self._ledger = ledger
         self._manager = manager
@@ -87,12 +90,15 @@ class Placing:
         self._stir = stir
         self._generation = generation
         self._coordinator = coordinator
+        self._shared = shared
         self._closed = False
         self._next_start: Instant | None = None
         self._placed: set[str] = set()
         """The jobs in hand."""
         self._queued: dict[str, Namespace] = {}
         """Of those the ones whose attempt may not have begun, in the order of their turns."""
+        self._elsewhere: set[str] = set()
+        """What others turned out to place, in this turn."""
         self._waiting: dict[str, Waiting] = {}
         """By match key: jobs that ask for the same wait for the same."""
         self._missed: dict[str, JobSpec] = {}
@@ -137,12 +143,13 @@ class Placing:
         """Place jobs until none is left that anybody can take."""
         look = _Pass(generation=self._generation())
         self._leases.begin_turn()
+        self._elsewhere = set()
         more = True
         while more and not self._closed:
             due = await self._ledger.due(
                 now=self._clock(),
                 without_keys=frozenset(look.keys),
-                without_jobs=frozenset(self._queued),
+                without_jobs=frozenset(self._queued) | self._elsewhere,
                 served=tuple(self._queued.values()),
                 limit=_AT_ONCE,
             )
@@ -193,11 +200,30 @@ class Placing:
             self._leases.give_back(job.job_id)
             self._wait(job, waiting_for(self._request(job, spec, place, options), begun.verdict))
             return begun
+        if not await self._claim(job, begun):
+            self._elsewhere.add(job.job_id)
+            return None
         self._placed.add(job.job_id)
         self._queued[job.job_id] = job.namespace
         self._unstarted[job.job_id] = begun
         group.create_task(self._carry(job, spec, begun, place), name=f"job {job.job_id}")
         return None
+
+    async def _claim(self, job: Job, begun: Acquired | Creation) -> bool:
+        """Keep others from placing a job for which there is a place; else give that back.
+
+        Only now, as who has no place for it must not keep it from who has.
+        """
+        if self._shared is None:
+            return True
+        claimed = False
+        try:
+            claimed = await self._shared.claim(job.job_id)
+        finally:
+            if not claimed:
+                self._leases.give_back(job.job_id)
+                await self._give_back(begun)
+        return claimed
 
     async def _begin_somewhere(
         self, job: Job, spec: JobSpec, options: BrowserOptions
@@ -248,6 +274,8 @@ class Placing:
         except StoreUnavailableError as error:
             log.warning("dispatch.skipped", job_id=job.job_id, reason=error.detail)
         finally:
+            if ended is None:
+                await self._give_up_claim(job)
             self._leases.give_back(job.job_id)
             self._placed.discard(job.job_id)
             self._began(job)
@@ -255,6 +283,15 @@ class Placing:
 
     def _began(self, job: Job) -> None:
         self._queued.pop(job.job_id, None)
+
+    async def _give_up_claim(self, job: Job) -> None:
+        if self._shared is None:
+            return
+        try:
+            await self._shared.give_up_claim(job.job_id)
+        except StoreUnavailableError as error:
+            # It stays this one's, which places it again; or ends with this one's life.
+            log.warning("claim.not_given_up", job_id=job.job_id, reason=error.detail)
 
     def _rest_after(self, job: Job, creation: Creation, verdict: Verdict) -> None:
         self._wait(job, waiting_for(creation.request, verdict))

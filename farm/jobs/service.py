@@ -18,6 +18,7 @@ from farm.jobs.files.problems import nearest
 from farm.jobs.identities import IdentityBook
 from farm.jobs.ids import JobIds
 from farm.jobs.interventions import Done, Interventions, Wanted
+from farm.jobs.neighbours import Neighbours
 from farm.jobs.ports import Dispatcher
 from farm.stores.identity_records import Mode, NewBorrowing
 from farm.stores.ports.ledger import Ledger
@@ -48,6 +49,7 @@ class JobService:
         feed: JobFeed,
         clock: Clock,
         interventions: Interventions,
+        neighbours: Neighbours | None = None,
         *,
         task_queues: Sequence[str] = (),
     ) -> None:
@@ -55,6 +57,7 @@ class JobService:
         self._identities = identities
         self._dispatcher = dispatcher
         self._interventions = interventions
+        self._neighbours = neighbours
         self._feed = feed
         self._clock = clock
         self._task_queues = task_queues
@@ -106,6 +109,7 @@ class JobService:
         if not duplicate:
             log.info("job.accepted", job_id=job.job_id, namespace=namespace, name=job.name)
             self._dispatcher.wake()
+            self._feed.publish(job.job_id, may_rest=False, queued=True)
         return job, duplicate
 
     def _check_queue(self, name: str) -> None:
@@ -180,7 +184,7 @@ class JobService:
             job = await self._ledger.job(namespace, job_id)
             if job.state is not JobState.RUNNING:
                 raise ConflictError(f"job {job_id} is {job.state}", job_id=job_id, state=job.state)
-            done = await self._interventions.carry_out(job_id, wanted)
+            done = await self._carry_out(job_id, wanted)
         log.info("job.intervention", job_id=job_id, kind=wanted.kind, outcome=done.outcome)
         said = {"text": wanted.text} if wanted.text else {}
         await self._ledger.add_event(
@@ -199,6 +203,16 @@ class JobService:
         self._feed.publish(job_id)
         return done
 
+    async def _carry_out(self, job_id: str, wanted: Wanted) -> Done:
+        done = await self._interventions.carry_out(job_id, wanted)
+        if done.attempt_id is not None or self._neighbours is None:
+            return done
+        attempts = await self._ledger.attempts(job_id)
+        if not attempts:
+            return done
+        elsewhere = await self._neighbours.carry_out(attempts[-1].client_id, job_id, wanted)
+        return elsewhere or done
+
     async def _in_queue(self, namespace: Namespace, job_id: str, wanted: Wanted) -> Done | None:
         if wanted.kind not in ("pause", "resume"):
             return None
@@ -208,6 +222,7 @@ class JobService:
         if job is None:
             return None
         self._dispatcher.wake()
+        self._feed.publish(job_id, may_rest=False, queued=True)
         return self._interventions.done_here()
 
     async def resolve(self, namespace: Namespace, job_id: str, decision: Decision) -> Job:
@@ -222,7 +237,7 @@ class JobService:
         log.info("job.resolved", job_id=job_id, state=job.state)
         if to is JobState.QUEUED:
             self._dispatcher.wake()
-        self._feed.publish(job_id)
+        self._feed.publish(job_id, queued=to is JobState.QUEUED)
         return job
 
 

@@ -7,7 +7,7 @@ from farm.core.model import Instant
 from farm.errors import ClientAbsentError, StaleAssignmentError, StoreUnavailableError
 from farm.jobs.endings import MUTE, End, ended, lost
 from farm.jobs.files import JobSpec
-from farm.jobs.live import LiveAttempt
+from farm.jobs.live import AttemptMovedError, LiveAttempt
 from farm.manager.delivery import AppNode, SentCommand
 from farm.manager.handle import ContextHandle
 
@@ -46,12 +46,16 @@ class Watch:
         handle: ContextHandle | None,
         spec: JobSpec,
     ) -> End:
-        """Hold the context, and pass on what is wanted, until the attempt is known to be over."""
+        """Hold the context, and pass on what is wanted, until the attempt is known to be over.
+
+        Raises:
+            AttemptMovedError: If another coordinator looks after it.
+        """
         backstop = _Backstop(self._clock(), spec.timeout.job / 1000 + _BACKSTOP_S)
         told = False
         try:
             while True:
-                waits: set[asyncio.Future[object]] = {sent.answer, live.lost}  # type: ignore[arg-type]  # only waited on
+                waits: set[asyncio.Future[object]] = {sent.answer, live.lost, live.moved}  # type: ignore[arg-type]  # only waited on
                 if not told:
                     waits.add(live.cancelled)  # type: ignore[arg-type]  # only waited on
                 await asyncio.wait(
@@ -60,12 +64,8 @@ class Watch:
                     return_when=asyncio.FIRST_COMPLETED,
                 )
                 over_s = backstop.over_s(self._clock(), held=live.held)
-                if sent.answer.done():
-                    return ended(sent.answer.result())
-                if live.lost.done():
-                    return lost(live.lost.result())
-                if over_s > _BACKSTOP_S:
-                    return MUTE
+                if (end := _over(sent, live, over_s)) is not None:
+                    return end
                 if over_s > 0:
                     live.cancel("timed_out")
                 if not told and live.cancelled.done():
@@ -83,6 +83,16 @@ class Watch:
             await asyncio.sleep(min(1.0, self._interval_s))
             return False
         return True
+
+
+def _over(sent: SentCommand, live: LiveAttempt, over_s: float) -> End | None:
+    if live.moved.done():
+        raise AttemptMovedError
+    if sent.answer.done():
+        return ended(sent.answer.result())
+    if live.lost.done():
+        return lost(live.lost.result())
+    return MUTE if over_s > _BACKSTOP_S else None
 
 
 async def renew(handle: ContextHandle | None) -> None:

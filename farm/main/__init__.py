@@ -30,9 +30,10 @@ from farm.jobs.why import Explaining
 from farm.main.jobs import JobRules, jobs_of
 from farm.main.keys import admin_token_of, keyring_of, live_key, preset_agent_token
 from farm.main.live import live_of
-from farm.main.running import Coordinator, expiring, lives
+from farm.main.running import Coordinator, correspond, expiring, lives, look_after
 from farm.main.serving import announced, listening, only_one
-from farm.main.stores import Stores, ledger_of, stores_of
+from farm.main.sharing import same_files
+from farm.main.stores import Stores, ledger_of, shared_of, stores_of
 from farm.manager.admission import Registrations
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
@@ -109,6 +110,9 @@ async def _running(
         clock,
         store=ledger.check,
     )
+    shared = shared_of(settings, ledger)
+    if shared is not None:
+        await same_files(settings.artifacts_dir, shared)
     gone_after_s = settings.link.window_s * settings.link.gone_after_windows
     stored = SqlNamespaces(ledger.database)
     jobs = jobs_of(
@@ -134,6 +138,8 @@ async def _running(
         ),
         placements=stored,
         coordinator=name,
+        shared=shared,
+        relay=stores.relay,
         on_success=readiness.worked,
     )
     sharing = None
@@ -170,6 +176,7 @@ async def _running(
         disconnects=disconnects,
         interventions=jobs.interventions,
         sharing=sharing,
+        shared=shared,
         channel_refused=channels.refused,
         clock=clock,
         rules=LinkRules(
@@ -200,7 +207,7 @@ async def _running(
         acts=JobActs(jobs.service, places),
         feed=jobs.feed,
         clock=clock,
-        key=live_key(settings.data_dir),
+        key=live_key(settings),
         coordinator=name,
         metrics=metrics,
     )
@@ -208,7 +215,7 @@ async def _running(
         deps=Deps(
             ledger=ledger,
             artifacts=DirectoryArtifacts(
-                settings.data_dir / "artifacts",
+                settings.artifacts_dir,
                 max_bytes=settings.artifacts.max_bytes,
                 min_free_bytes=settings.artifacts.min_free_bytes,
                 min_free_inodes=settings.artifacts.min_free_inodes,
@@ -221,7 +228,7 @@ async def _running(
             feed=jobs.feed,
             tokens=tokens,
             namespaces=namespaces,
-            owns=links.owns,
+            owns=links.may_act,
             misses=jobs.manager.misses,
             explaining=Explaining(
                 registry=registry,
@@ -254,9 +261,9 @@ async def _running(
             "sweep expired": jobs.manager.release_expired,
             "sweep disconnects": disconnects.sweep,
         }
-        if sharing is not None:
-            steps["sweep moved"] = sharing.lose_what_moved
-        dispatching = lives(stores, jobs.dispatcher, sharing, links, readiness)
+        if (look := look_after(jobs, sharing)) is not None:
+            steps["sweep moved"] = look
+        dispatching = lives(stores, jobs.dispatcher, sharing, links, readiness, shared)
         loops = [
             group.create_task(dispatching, name="dispatch"),
             group.create_task(polls.run(), name="long polls"),
@@ -265,8 +272,7 @@ async def _running(
                 expiring(jobs.dispatcher, prober, settings.link.window_s), name="expire"
             ),
         ]
-        if stores.relay is not None:
-            loops.append(group.create_task(app_node.run(), name="relay"))
+        loops += correspond(group, stores, app_node, jobs)
         for step_name, step in steps.items():
             sweep = every(_SWEEP_S, step, name=step_name)
             loops.append(group.create_task(sweep, name=step_name))

@@ -12,14 +12,18 @@ from farm.jobs.ids import random_id
 from farm.jobs.interventions import ANSWER_S, Interventions
 from farm.jobs.leasing import Leases
 from farm.jobs.live import LiveAttempts
+from farm.jobs.neighbours import Neighbours
+from farm.jobs.owning import Owning
 from farm.jobs.recorder import Recorder
 from farm.jobs.rules import AttemptRules
 from farm.jobs.service import JobService
 from farm.manager.delivery import AppNode
 from farm.manager.manager import WorkerContextManager
+from farm.manager.relay import Relay
 from farm.stores.ports.ledger import Ledger
 from farm.stores.ports.placements import PlacementReader
 from farm.stores.ports.registries import Registry
+from farm.stores.ports.sharing import SharedLedger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,9 @@ class Jobs:
     recorder: Recorder
     interventions: Interventions
     service: JobService
+    neighbours: Neighbours | None
+    owning: Owning | None
+    """Both where others work with the same ledger."""
 
 
 def jobs_of(
@@ -60,6 +67,8 @@ def jobs_of(
     rules: JobRules,
     placements: PlacementReader | None = None,
     coordinator: str | None = None,
+    shared: SharedLedger | None = None,
+    relay: Relay | None = None,
     on_success: Callable[[], None] = lambda: None,
     answer_s: float = ANSWER_S,
 ) -> Jobs:
@@ -74,6 +83,8 @@ def jobs_of(
         rules: What they are held to.
         placements: On which nodes the work of each namespace runs; None is on any.
         coordinator: See `JobDispatcher`.
+        shared: The same ledger as one that others share.
+        relay: Reaches those.
         on_success: Called when an attempt has succeeded.
         answer_s: See `Interventions`.
     """
@@ -110,8 +121,21 @@ def jobs_of(
         clock=clock,
         gone=GoneRule(after_s=rules.gone_after_s, postponed_s=rules.postponed_s),
         coordinator=coordinator,
+        shared=shared,
     )
     interventions = Interventions(live, app_node, random_id, answer_s=answer_s)
+    neighbours = owning = None
+    if shared is not None:
+        owning = Owning(
+            shared=shared,
+            registry=registry,
+            app_node=app_node,
+            live=live,
+            clock=clock,
+            gone_after_s=rules.gone_after_s,
+        )
+        if relay is not None:
+            neighbours = Neighbours(relay, feed, dispatcher, interventions)
     return Jobs(
         feed=feed,
         live=live,
@@ -126,6 +150,9 @@ def jobs_of(
             feed,
             clock,
             interventions,
+            neighbours,
             task_queues=rules.task_queues,
         ),
+        neighbours=neighbours,
+        owning=owning,
     )

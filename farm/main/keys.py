@@ -1,5 +1,6 @@
 """The secrets of a farm: those it is given, and those it makes at its first start."""
 
+import hashlib
 import os
 import secrets
 from pathlib import Path
@@ -23,9 +24,14 @@ async def admin_token_of(data_dir: Path, tokens: TokenBook) -> tuple[str, bool]:
     return secret, True
 
 
-def live_key(data_dir: Path) -> bytes:
-    """Return what links to watch tabs are signed with; it is made at the first start."""
-    path = data_dir / "live.key"
+def live_key(settings: Settings) -> bytes:
+    """Return what links to watch tabs are signed with.
+
+    It is made at the first start; where the ledger is shared it is the same for all.
+    """
+    if settings.shares_ledger:
+        return hashlib.sha256(b"live links\n" + _identity_keys(settings)[1].encode()).digest()
+    path = settings.data_dir / "live.key"
     if not path.exists():
         write_private(path, secrets.token_hex(32))
     return path.read_text().strip().encode()
@@ -35,19 +41,30 @@ def keyring_of(settings: Settings) -> Keyring:
     """Read the keys of saved identities, or make the first one.
 
     Raises:
-        InvalidInputError: If what is set is no key.
+        InvalidInputError: If what is set is no key, or nothing is and all need the same.
     """
-    path = settings.identity_key_file or settings.data_dir / "identity.key"
-    if settings.identity_key is not None and settings.identity_key_file is None:
-        where, text = "FARM_IDENTITY_KEY", settings.identity_key.get_secret_value()
-    else:
-        if settings.identity_key_file is None and not path.exists():
-            write_private(path, new_key() + "\n")
-        where, text = str(path), path.read_text()
+    where, text = _identity_keys(settings)
     try:
         return Keyring.of(text)
     except ValueError as error:
         raise InvalidInputError(f"{where}: {error}") from None
+
+
+def _identity_keys(settings: Settings) -> tuple[str, str]:
+    """Return (where they are, what is there)."""
+    path = settings.identity_key_file
+    if path is None and settings.identity_key is not None:
+        return "FARM_IDENTITY_KEY", settings.identity_key.get_secret_value()
+    if path is None and settings.shares_ledger:
+        raise InvalidInputError(
+            "coordinators that share a ledger open what the others have sealed: set the same"
+            " FARM_IDENTITY_KEY_FILE or FARM_IDENTITY_KEY for each (farm identities --help)"
+        )
+    if path is None:
+        path = settings.data_dir / "identity.key"
+        if not path.exists():
+            write_private(path, new_key() + "\n")
+    return str(path), path.read_text()
 
 
 async def preset_agent_token(settings: Settings, tokens: TokenBook) -> None:

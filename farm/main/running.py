@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import structlog
 
@@ -13,11 +15,13 @@ from farm.errors import StoreUnavailableError
 from farm.jobs.dispatcher import JobDispatcher
 from farm.jobs.live import LiveAttempts
 from farm.jobs.sharing import Sharing
+from farm.main.jobs import Jobs
 from farm.main.stores import Stores
 from farm.manager.delivery import AppNode
 from farm.manager.loops import every
 from farm.manager.probing import Prober
 from farm.protocol.messages import Drain
+from farm.stores.ports.sharing import SharedLedger
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -83,27 +87,65 @@ class Coordinator:
                 await self._live.wait_empty()
 
 
+def look_after(
+    jobs: Jobs, sharing: Sharing | None
+) -> Callable[[], Coroutine[Any, Any, None]] | None:
+    """Return what keeps up with agents that move between coordinators, where there are others."""
+    if jobs.owning is not None:
+        return jobs.owning.look
+    return None if sharing is None else sharing.lose_what_moved
+
+
+def correspond(
+    group: asyncio.TaskGroup, stores: Stores, app_node: AppNode, jobs: Jobs
+) -> list[asyncio.Task[None]]:
+    """Begin to read what other coordinators write, and to write to them."""
+    tasks = []
+    if stores.relay is not None:
+        tasks.append(group.create_task(app_node.run(), name="relay"))
+    if jobs.neighbours is not None:
+        tasks.append(group.create_task(jobs.neighbours.run(), name="neighbours"))
+    return tasks
+
+
 async def lives(
     stores: Stores,
     dispatcher: JobDispatcher,
     sharing: Sharing | None,
     links: AgentLinks,
     readiness: Readiness,
+    shared: SharedLedger | None = None,
 ) -> None:
     """Dispatch; when the registry has lost its memory begin anew, as after a restart.
 
-    The agents dial again, and say what they have and what they still run.
+    So, too, when this coordinator's lease of a ledger that others share has lapsed. The agents dial
+    again, and say what they have and what they still run.
     """
     while True:
         if sharing is not None:
             sharing.begin()
         async with asyncio.TaskGroup() as group:
             life = group.create_task(dispatcher.run(), name="dispatch")
-            await stores.memory.lost(readiness.failed)
+            why = await _over(stores, readiness, shared)
             life.cancel()
-        log.error("farm.begins_again", reason="the registry has lost its memory")
+        log.error("farm.begins_again", reason=why)
+        readiness.failed(why)
         await links.close_all()
-        await _begin_again(stores)
+        await _begin_again(stores, shared)
+
+
+async def _over(stores: Stores, readiness: Readiness, shared: SharedLedger | None) -> str:
+    """Return why a life is over, when it is."""
+    async with asyncio.TaskGroup() as group:
+        lost = group.create_task(stores.memory.lost(readiness.failed), name="registry lost")
+        ends = {lost: "the registry has lost its memory"}
+        if shared is not None:
+            lapsed = group.create_task(shared.lapsed(), name="renew lease")
+            ends[lapsed] = "the lease of the ledger has lapsed"
+        over, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        for task in ends:
+            task.cancel()
+    return next(why for task, why in ends.items() if task in over)
 
 
 async def expiring(dispatcher: JobDispatcher, prober: Prober, window_s: float) -> None:
@@ -116,12 +158,14 @@ async def expiring(dispatcher: JobDispatcher, prober: Prober, window_s: float) -
     await every(min(_SWEEP_S, window_s / _SWEEPS_PER_WINDOW), expire, name="expire")
 
 
-async def _begin_again(stores: Stores) -> None:
+async def _begin_again(stores: Stores, shared: SharedLedger | None) -> None:
     while True:
         try:
             await stores.memory.begin_again()
+            if shared is not None:
+                await shared.begin_again()
         except StoreUnavailableError as error:
-            log.warning("redis.unavailable", reason=error.detail)
+            log.warning("store.unavailable", reason=error.detail)
             await asyncio.sleep(_STORE_PAUSE_S)
         else:
             return

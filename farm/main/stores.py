@@ -23,6 +23,7 @@ from farm.stores.ports.registries import Registry
 from farm.stores.ports.routes import CoordinatorId
 
 if TYPE_CHECKING:
+    from farm.stores.ledger.sharing import SqlSharing
     from farm.stores.redis import RedisClock, RedisRegistry
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -66,10 +67,24 @@ def ledger_of(settings: Settings) -> SqlLedger:
     if settings.ledger.url is None:
         return SqlLedger(SqliteDatabase(settings.data_dir / "farm.db"))
     try:
-        from farm.stores.ledger.postgres import PostgresDatabase
+        from farm.stores.ledger.postgres import PostgresDatabase, Share
     except ModuleNotFoundError as error:
         raise _without_extra(error, "asyncpg", "postgres", "FARM_LEDGER__URL") from error
-    return SqlLedger(PostgresDatabase(settings.ledger.url.get_secret_value()))
+    share = None
+    if settings.shares_ledger:
+        share = Share(name=_name(settings.data_dir), lease_s=settings.ledger.lease_s)
+    return SqlLedger(PostgresDatabase(settings.ledger.url.get_secret_value(), share))
+
+
+def shared_of(settings: Settings, ledger: SqlLedger) -> "SqlSharing | None":
+    """Return an open ledger as one that others share; None where they don't."""
+    if not settings.shares_ledger:
+        return None
+    from farm.stores.ledger.postgres import PostgresDatabase
+    from farm.stores.ledger.sharing import SqlSharing
+
+    database = ledger.database
+    return SqlSharing(database) if isinstance(database, PostgresDatabase) else None
 
 
 @contextlib.asynccontextmanager

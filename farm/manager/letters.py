@@ -49,5 +49,39 @@ class Reply(Letter):
     answer: Annotated[wire.Ack | wire.Result, Field(discriminator="op")]
 
 
-AnyLetter = Annotated[Order | Word | Passage | Reply, Field(discriminator="kind")]
+class Change(Letter):
+    """Something of a job has changed in a ledger that coordinators share."""
+
+    kind: Literal["change"] = "change"
+    jobs: dict[str, bool] = Field(default_factory=dict)
+    """By job_id, whether it may have come to rest."""
+    due: bool = False
+    """Jobs may have been queued."""
+
+
+class Wish(Letter):
+    """Do to a job's attempt what a person wants, and write back a `Granted`."""
+
+    kind: Literal["wish"] = "wish"
+    sender: str
+    wish_id: str
+    job_id: str
+    wanted: wire.Intervention
+    by: str
+    text: str = ""
+
+
+class Granted(Letter):
+    """What became of a wish."""
+
+    kind: Literal["granted"] = "granted"
+    wish_id: str
+    intervention_id: str
+    outcome: wire.InterventionOutcome
+    detail: str = ""
+    attempt_id: str | None = None
+
+
+AboutJobs = Change | Wish | Granted
+AnyLetter = Annotated[Order | Word | Passage | Reply | AboutJobs, Field(discriminator="kind")]
 letters: TypeAdapter[AnyLetter] = TypeAdapter(AnyLetter)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
@@ -12,7 +12,18 @@ from pydantic import ValidationError
 from farm.core.model import ClientId, LinkId, Namespace
 from farm.errors import ClientAbsentError, StoreUnavailableError
 from farm.manager.evidence import Answer
-from farm.manager.letters import AnyLetter, Order, Passage, Reply, Word, letters
+from farm.manager.letters import (
+    AboutJobs,
+    AnyLetter,
+    Change,
+    Granted,
+    Order,
+    Passage,
+    Reply,
+    Wish,
+    Word,
+    letters,
+)
 from farm.protocol import messages as wire
 from farm.stores.ports.routes import CoordinatorId, Route, Routes
 
@@ -95,6 +106,13 @@ class Relay:
         self._word_within_s = word_within_s
         self._words: dict[str, asyncio.Future[Word]] = {}
         self._forwarded: OrderedDict[str, _Forwarded] = OrderedDict()
+        self.about_jobs: Callable[[AboutJobs], None] = lambda letter: None
+        """Called with what other coordinators write of jobs of a ledger that they share."""
+
+    @property
+    def coordinator(self) -> CoordinatorId:
+        """Whose end of it this is."""
+        return self._routes.coordinator
 
     async def run(self, node: Carrier) -> None:
         """Serve the other coordinators, until cancelled."""
@@ -193,6 +211,25 @@ class Relay:
         if not posted:
             raise _not_connected(client_id)
 
+    # Of jobs
+
+    async def write(self, letter: AboutJobs, *, to: CoordinatorId | None = None) -> None:
+        """Write to a coordinator, or to all others; whether it arrives nobody knows.
+
+        Raises:
+            StoreUnavailableError: If it can't be posted.
+        """
+        text = letter.model_dump_json(exclude_none=True)
+        if to is None:
+            await self._routes.post_others(text)
+        else:
+            await self._routes.post(to, text)
+
+    async def holder(self, client_id: ClientId) -> CoordinatorId | None:
+        """Return which coordinator has an agent's link. Raises StoreUnavailableError."""
+        route = await self._routes.route(client_id)
+        return None if route is None else route.coordinator
+
     # Those of the others
 
     def forwards(self, command_id: str) -> bool:
@@ -268,6 +305,8 @@ class Relay:
                 await node.tell_here(ClientId(client_id), message)
             case Reply(client_id=client_id, answer=answer, noted=noted):
                 await node.taken_in(ClientId(client_id), answer, noted=noted)
+            case Change() | Wish() | Granted():
+                self.about_jobs(letter)
             case _:
                 assert_never(letter)
 

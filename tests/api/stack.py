@@ -269,6 +269,10 @@ async def running(
         _, admin = await tokens.add(scope="admin", namespace=DEFAULT, name="admin")
         record, agent = await tokens.add(scope="agent", namespace=DEFAULT, name="agent")
         owners[AGENT] = record.token_id
+
+        async def owns(token_id: str, client_id: ClientId) -> bool:
+            return owners.get(client_id) == token_id
+
         interventions = Interventions(LiveAttempts(), node, random_id)
         identities = identity_book(database, system_clock)
         jobs = JobService(ledger, identities, dispatcher, feed, system_clock, interventions)
@@ -300,7 +304,7 @@ async def running(
                 feed=feed,
                 tokens=tokens,
                 namespaces=namespaces,
-                owns=lambda token_id, client_id: owners.get(client_id) == token_id,
+                owns=owns,
                 misses=misses.of,
                 explaining=Explaining(
                     registry=registry,

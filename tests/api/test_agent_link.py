@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.typedefs import Handler
+from prometheus_client import CollectorRegistry, generate_latest
 from structlog.testing import capture_logs
 
 from agent.connecting import Dial, longpoll, websocket
@@ -21,6 +22,7 @@ from farm.api import convert
 from farm.api.agent_link import AgentLinks, LinkRules
 from farm.api.agents import agent_route
 from farm.api.errors import problems
+from farm.api.metrics import ConnectedAgents
 from farm.api.polling import LongPolls, poll_routes
 from farm.api.request_state import PRINCIPAL, Principal
 from farm.api.routes import add_routes
@@ -307,6 +309,19 @@ async def test_an_agent_may_be_all_that_its_token_says_and_no_more(
             await agent.greeted(**within)
             assert (await client(served)).namespaces == ("shop", "default")
             assert served.links.registrations.connected() == {"shop": 1, "default": 1}
+
+
+async def test_who_is_connected_is_a_gauge_by_namespace(served: Served, agent: Dialled) -> None:
+    metrics = CollectorRegistry()
+    metrics.register(ConnectedAgents(served.links.registrations.connected))
+
+    def shown() -> str:
+        return generate_latest(metrics).decode()
+
+    await agent.greeted()
+    assert 'farm_agents_connected{namespace="default"} 1.0' in shown()
+    await agent.link.send(wire.Bye())
+    await until(lambda: "farm_agents_connected{" not in shown())
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,9 @@ class Puppet:
     ends: dict[str, wire.Result] = field(default_factory=dict)
     begun: list[wire.Command] = field(default_factory=list)
     refusals: list[wire.Refused] = field(default_factory=list)
+    capabilities: tuple[str, ...] = ()
+    interventions: list[wire.Intervene] = field(default_factory=list)
+    cancelled: list[wire.Cancel] = field(default_factory=list)
     welcomes: int = 0
     tabs: dict[str, wire.Token | None] = field(default_factory=dict)
     _names: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
@@ -73,6 +76,11 @@ class Puppet:
         """Succeed with everything that runs."""
         for run in [run for run in self.runs.values() if run.command_id not in self.ends]:
             await self._end(run, "succeeded")
+
+    async def stop(self) -> None:
+        """Stop what is to be cancelled."""
+        for order in self.cancelled:
+            await self._end(self.runs[order.command_id], "cancelled")
 
     async def give_up(self) -> None:
         """Stop everything, as an agent does that has lost its farm for too long."""
@@ -113,6 +121,7 @@ class Puppet:
             client_id=self.client_id,
             instance=self.client_id,
             epoch=f"browser of {self.client_id}",
+            capabilities=self.capabilities,
             capacity=wire.Capacity(max_concurrency=self.slots, max_windows=9),
             running=tuple(
                 wire.Running(
@@ -143,6 +152,18 @@ class Puppet:
                 await self._obey(message)
             case wire.Ping(nonce=nonce) if not self.deaf:
                 await self._send(wire.Pong(nonce=nonce))
+            case _:
+                await self._wanted(message)
+
+    async def _wanted(self, message: wire.ToAgent) -> None:
+        match message:
+            case wire.Intervene():
+                self.interventions.append(message)
+                await self._send(
+                    wire.Intervened(intervention_id=message.intervention_id, outcome="applied")
+                )
+            case wire.Cancel():
+                self.cancelled.append(message)
             case _:
                 pass
 

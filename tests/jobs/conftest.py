@@ -1,5 +1,5 @@
 """A Redis for coordinators that share one."""
 
-from tests.stores.conftest import new_redis_registry, redis_url
+from tests.stores.conftest import new_redis_registry, postgres, redis_url
 
-__all__ = ["new_redis_registry", "redis_url"]
+__all__ = ["new_redis_registry", "postgres", "redis_url"]

@@ -37,6 +37,8 @@ from farm.protocol import messages as wire
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.plan import Egress
 from farm.stores.ledger import SqliteDatabase, SqlLedger
+from farm.stores.ledger.postgres import PostgresDatabase, Share
+from farm.stores.ledger.sharing import SqlSharing
 from farm.stores.memory import MemoryCommandLog, MemoryRegistry
 from farm.stores.ports.placements import PlacementReader
 from farm.stores.ports.registries import Registry
@@ -73,7 +75,7 @@ class Farm:
 
     def __init__(
         self,
-        database: FlakyDatabase,
+        database: FlakyDatabase | PostgresDatabase,
         ledger: SqlLedger,
         store_epoch: int,
         renew_interval_s: float,
@@ -83,7 +85,8 @@ class Farm:
     ) -> None:
         self.now = Instant(1_000_000.0 + (10_000 * store_epoch if registry is None else 0))
         self.name = name
-        self.database, self.ledger = database, ledger
+        self._database, self.ledger = database, ledger
+        self.shared = SqlSharing(database) if isinstance(database, PostgresDatabase) else None
         self.registry: Registry = registry or MemoryRegistry(
             store_epoch=store_epoch, presence_window_s=WINDOW_S
         )
@@ -110,6 +113,7 @@ class Farm:
             ),
             placements=placements,
             coordinator=name,
+            shared=self.shared,
             answer_s=0.5,
         )
         self.feed, self.live, self.manager = jobs.feed, jobs.live, jobs.manager
@@ -124,10 +128,17 @@ class Farm:
             gone_after_s=WINDOW_S * 1.25,
         )
         self.sharing.begin()
+        if jobs.owning is not None:
+            self.owning = jobs.owning
         self.loop: asyncio.Task[None] | None = None
 
     def clock(self) -> Instant:
         return self.now
+
+    @property
+    def database(self) -> FlakyDatabase:
+        assert isinstance(self._database, FlakyDatabase)
+        return self._database
 
     async def passes(self, seconds: float) -> None:
         self.now = Instant(self.now + seconds)
@@ -181,13 +192,17 @@ async def farm_on(
     renew_interval_s: float = 0.02,
     registry: Registry | None = None,
     name: str | None = None,
+    postgres: str | None = None,
     placements: PlacementReader | None = None,
 ) -> AsyncIterator[Farm]:
     """Run a coordinator; leaving ends it as a kill would, with nothing said to agents.
 
-    With a registry and a name it is one of those that share the registry.
+    With a registry and a name it is one of those that share the registry; and with the URL of a
+    database the ledger, too.
     """
-    database = FlakyDatabase(directory / "farm.db")
+    database: FlakyDatabase | PostgresDatabase = FlakyDatabase(directory / "farm.db")
+    if postgres is not None:
+        database = PostgresDatabase(postgres, Share(name=name or "farm", lease_s=600.0))
     ledger = SqlLedger(database)
     epoch = await ledger.open()
     farm = Farm(database, ledger, epoch, renew_interval_s, registry, name, placements)

@@ -193,7 +193,7 @@ async def serving(
                 feed=jobs.feed,
                 tokens=tokens,
                 namespaces=NamespaceBook(SqlNamespaces(ledger.database), clock),
-                owns=links.owns,
+                owns=links.may_act,
                 misses=manager.misses,
                 explaining=Explaining(
                     registry=registry,

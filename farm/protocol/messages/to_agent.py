@@ -20,6 +20,8 @@ class Welcome(Message):
     heartbeat_interval_s: float
     window_s: float
     """With nothing heard from the farm for this long the agent gives up its assignments."""
+    shared: bool = False
+    """Any coordinator takes the agent back with what it runs; else the one that it is linked to."""
 
 
 class Refused(Message):

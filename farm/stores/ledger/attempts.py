@@ -11,6 +11,7 @@ from farm.core.job_states import AT_REST, TERMINAL, AttemptState, JobEvent, JobS
 from farm.core.model import ClientId, ContextId, Instant, Token
 from farm.errors import NotFoundError
 from farm.stores.ledger import forgetting, history, identities, queue, recordings, schema
+from farm.stores.ledger.fencing import check_owner
 from farm.stores.ledger.rows import AnyRow, to_attempt, to_job, to_json_or_none
 from farm.stores.records import Attempt, Expected, Finish, Job
 
@@ -29,25 +30,28 @@ _START = (
         state=step(JobState.QUEUED, JobEvent.START).value,
         last_attempt=_jobs.c.last_attempt + 1,
         last_event=_jobs.c.last_event + 1,
+        claimed_by=None,
         started_at=func.coalesce(_jobs.c.started_at, bindparam("now")),
     )
     .returning(_jobs.c.number, _jobs.c.last_attempt, _jobs.c.last_event)
 )
 _INSERT = insert(_attempts)
-_ALL = select(*_attempts.c, _jobs.c.job_id).join_from(_attempts, _jobs)
-_ONE = _ALL.where(_attempts.c.attempt_id == bindparam("attempt_id"))
+ALL = select(*_attempts.c, _jobs.c.job_id).join_from(_attempts, _jobs)
+"""As `to_attempt` takes them."""
+_ONE = ALL.where(_attempts.c.attempt_id == bindparam("attempt_id"))
 _JOB_OF = (
     select(_jobs)
     .join_from(_attempts, _jobs)
     .where(_attempts.c.attempt_id == bindparam("attempt_id"))
 )
-_OF_JOB = _ALL.where(_jobs.c.job_id == bindparam("job_id")).order_by(_attempts.c.number)
-_RUNNING = _ALL.where(_attempts.c.state == schema.RUNNING).order_by(_attempts.c.id)
+_OF_JOB = ALL.where(_jobs.c.job_id == bindparam("job_id")).order_by(_attempts.c.number)
+_RUNNING = ALL.where(_attempts.c.state == schema.RUNNING).order_by(_attempts.c.id)
 
 _TO_END = (
     select(
         _attempts.c.id,
         _attempts.c.item_count.label("attempt_items"),
+        _attempts.c.owner,
         *(c for c in _jobs.c if c.name != "spec"),
     )
     .join_from(_attempts, _jobs)
@@ -114,7 +118,7 @@ class Start:
     recordings: Sequence[Expected] = ()
 
 
-def start(connection: Connection, wanted: Start, now: Instant) -> Attempt | None:
+def start(connection: Connection, wanted: Start, now: Instant, life: int | None) -> Attempt | None:
     """Take a queued job for an attempt; None if another was first, or has its identity."""
     identities.lock(connection, wanted.job_id)
     job = connection.execute(_START, {"b_job_id": wanted.job_id, "now": now}).one_or_none()
@@ -138,6 +142,7 @@ def start(connection: Connection, wanted: Start, now: Instant) -> Attempt | None
             "last_seq": 0,
             "started_at": now,
             "item_count": 0,
+            "owner": life,
         },
     ).inserted_primary_key
     if wanted.recordings and attempt is not None:
@@ -190,11 +195,12 @@ def running(connection: Connection) -> Sequence[Attempt]:
     return _read(connection, _RUNNING, {})
 
 
-def finish(connection: Connection, end: Finish, now: Instant) -> Job | None:
+def finish(connection: Connection, end: Finish, now: Instant, life: int | None) -> Job | None:
     """End an attempt and move its job; None if it had ended."""
     job = connection.execute(_TO_END, {"attempt_id": end.attempt_id}).one_or_none()
     if job is None:
         return None
+    check_owner(job, life)
     state = _after(JobState(job.state), end.job_state)
     failure = to_json_or_none(end.failure)
     connection.execute(

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from farm.core.model import Token
 from farm.stores.ledger import history, recordings, schema
-from farm.stores.ledger.fencing import FENCED
+from farm.stores.ledger.fencing import FENCED, check_owner
 from farm.stores.ledger.rows import AnyRow, to_effect, to_json
 from farm.stores.records import Effect, Evidence
 
@@ -19,6 +19,7 @@ _FENCED = (
         _attempts.c.last_seq,
         _attempts.c.began,
         _attempts.c.item_count,
+        _attempts.c.owner,
         _jobs.c.last_event,
         _jobs.c.item_count.label("job_items"),
     )
@@ -83,12 +84,17 @@ def fence(connection: Connection, attempt_id: str, token: Token) -> AnyRow | Non
 
 
 def record(
-    connection: Connection, attempt_id: str, token: Token, evidence: Sequence[Evidence]
+    connection: Connection,
+    attempt_id: str,
+    token: Token,
+    evidence: Sequence[Evidence],
+    life: int | None,
 ) -> int | None:
     """Store what follows the attempt's last entry without a gap; return its new last number."""
     attempt = fence(connection, attempt_id, token)
     if attempt is None:
         return None
+    check_owner(attempt, life)
     new = list(_following(attempt.last_seq, evidence))
     last: int = attempt.last_seq
     if not new:

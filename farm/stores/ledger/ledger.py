@@ -3,22 +3,23 @@
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from sqlalchemy import Connection, literal, select, update
+from sqlalchemy import Connection, literal, select
 
 from farm.core.control import Control
 from farm.core.job_states import JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
 from farm.stores.ledger import (
     attempts,
+    claiming,
     evidence,
     files,
     forgetting,
     history,
     items,
     jobs,
+    membership,
     queue,
     recordings,
-    schema,
     tokens,
 )
 from farm.stores.records import (
@@ -42,16 +43,15 @@ T = TypeVar("T")
 
 _ITEMS_AT_ONCE = 500
 _NOTHING = select(literal(1))
-_COUNT_START = (
-    update(schema.meta)
-    .where(schema.meta.c.name == "store_epoch")
-    .values(value=schema.meta.c.value + 1)
-    .returning(schema.meta.c.value)
-)
 
 
 class Database(Protocol):
     """Runs work in transactions. Failures of the database are StoreUnavailableError."""
+
+    @property
+    def life(self) -> int | None:
+        """The number of this coordinator's life; None where it has the database to itself."""
+        ...
 
     async def open(self) -> None:
         """Connect, and bring the schema up to date."""
@@ -87,8 +87,10 @@ class SqlLedger:
     async def open(self) -> int:
         """Open the database, count this start and return its number."""
         await self._db.open()
+        if self._db.life is not None:
+            return self._db.life
         try:
-            return await self._db.write(_count_start)
+            return await self._db.write(membership.count_start)
         except BaseException:
             await self._db.close()
             raise
@@ -132,7 +134,7 @@ class SqlLedger:
     ) -> Due:
         """Return the jobs that are next, and when the next of the others may start."""
         without = queue.Without(keys=without_keys, jobs=without_jobs)
-        return await self._db.read(lambda db: queue.due(db, now, without, served, limit))
+        return await self._db.read(lambda db: _due(db, now, without, served, limit, self._db.life))
 
     async def counts(self) -> Mapping[JobState, int]:
         """Count the jobs by state, with 0 for a state that none is in."""
@@ -166,7 +168,7 @@ class SqlLedger:
             token=token,
             recordings=recordings,
         )
-        return await self._db.write(lambda db: attempts.start(db, wanted, now))
+        return await self._db.write(lambda db: attempts.start(db, wanted, now, self._db.life))
 
     async def attempt(self, attempt_id: str) -> Attempt:
         """Return one attempt."""
@@ -188,7 +190,9 @@ class SqlLedger:
         self, attempt_id: str, token: Token, evidence: Sequence[Evidence], *, now: Instant
     ) -> int | None:
         """Store evidence once and without gaps; what follows a gap is left to be sent again."""
-        return await self._db.write(lambda db: _record(db, attempt_id, token, evidence))
+        return await self._db.write(
+            lambda db: _record(db, attempt_id, token, evidence, self._db.life)
+        )
 
     async def add_event(
         self,
@@ -213,7 +217,7 @@ class SqlLedger:
 
         A job that was to be cancelled and would be tried again, or timed out, is cancelled.
         """
-        return await self._db.write(lambda db: attempts.finish(db, finish, now))
+        return await self._db.write(lambda db: attempts.finish(db, finish, now, self._db.life))
 
     async def request_cancel(
         self, namespace: Namespace, job_id: str, *, now: Instant, by: str = ""
@@ -291,15 +295,28 @@ class SqlLedger:
         await self._db.write(lambda db: tokens.revoke(db, token_id, now, namespace))
 
 
-def _count_start(connection: Connection) -> int:
-    number: int = connection.execute(_COUNT_START).scalar_one()
-    return number
-
-
 def _record(
-    connection: Connection, attempt_id: str, token: Token, entries: Sequence[Evidence]
+    connection: Connection,
+    attempt_id: str,
+    token: Token,
+    entries: Sequence[Evidence],
+    life: int | None,
 ) -> int | None:
-    return evidence.record(connection, attempt_id, token, entries)
+    return evidence.record(connection, attempt_id, token, entries, life)
+
+
+def _due(
+    connection: Connection,
+    now: Instant,
+    without: queue.Without,
+    served: Sequence[Namespace],
+    limit: int,
+    life: int | None,
+) -> Due:
+    if life is not None:
+        claimed = claiming.claimed_by_others(connection, life)
+        without = queue.Without(keys=without.keys, jobs=without.jobs | claimed)
+    return queue.due(connection, now, without, served, limit)
 
 
 def _record_of(connection: Connection, namespace: Namespace, job_id: str, events: int) -> JobRecord:

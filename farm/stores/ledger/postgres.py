@@ -6,19 +6,22 @@ run again.
 """
 
 import asyncio
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar, cast
+from dataclasses import dataclass
+from typing import TypeVar
 
-import asyncpg
-from sqlalchemy import Connection, delete, insert, make_url, select, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+import structlog
+from sqlalchemy import Connection, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from farm.errors import ConflictError, InvalidInputError, StoreUnavailableError
-from farm.stores.ledger import schema
+from farm.stores.ledger import membership
+from farm.stores.ledger.hold import FAILURES, Hold
 from farm.stores.ledger.migrate import bring_up_to_date
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 T = TypeVar("T")
 
@@ -38,25 +41,46 @@ _SETTINGS = {
     "tcp_keepalives_count": "3",
 }
 _TRIES = 5
+_RENEWALS_PER_LEASE = 4
+_START_S = 30.0
+"""A start may take so long: the lease is renewed only when the coordinator dispatches."""
+_LEAVE_S = 5.0
+_LOCKED_S = 3.0
+"""Well within the time that agents wait for somebody to go on with what they run."""
 _IN_EACH_OTHERS_WAY = frozenset({"40001", "40P01"})
 """Serialization failure, deadlock: nothing was done, and doing it again is right."""
-_LOCK = text("SELECT pg_try_advisory_lock(hashtext('tabfarm.ledger'))")
-_MARK_NAME = "held_by"
-_WHOSE = select(schema.meta.c.value).where(schema.meta.c.name == _MARK_NAME)
-_FORGET_MARK = delete(schema.meta).where(schema.meta.c.name == _MARK_NAME)
-_MARK = insert(schema.meta)
-_FAILURES = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+_ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(hashtext('tabfarm.ledger.opening'))")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """The database is one that several coordinators work with.
+
+    Each is known for as long as it renews its lease, and writes nothing beyond it.
+    """
+
+    name: str
+    """This coordinator's."""
+    lease_s: float
+
+
+def _patience(share: Share) -> dict[str, str]:
+    """Return for how long what one has locked that was stopped may keep the others waiting."""
+    longest_s = min(share.lease_s, _LOCKED_S)
+    return {"idle_in_transaction_session_timeout": f"{round(longest_s * 1000)}ms"}
 
 
 class PostgresDatabase:
-    """A database of a PostgreSQL server, which one farm works with at a time.
+    """A database of a PostgreSQL server: one farm works with it at a time, or several that share.
 
     Each write is durable when its call returns; `read` sees everything written before it was
     called. While another farm has the database `open` is refused. A farm that has lost its hold
     writes nothing more until it has it again, and never where another has had it meanwhile.
+    Those that share it keep out only those that don't; what they write, each does under its life,
+    which ends when its lease has lapsed.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, share: Share | None = None) -> None:
         """Note where the database is: `postgresql://user:password@host:port/name`.
 
         Raises:
@@ -78,10 +102,14 @@ class PostgresDatabase:
             connect_args={
                 "timeout": _CONNECT_S,
                 "command_timeout": _STATEMENT_S,
-                "server_settings": _SETTINGS,
+                "server_settings": _SETTINGS if share is None else _SETTINGS | _patience(share),
             },
         )
-        self._hold = _Hold(self._engine)
+        self._share = share
+        self.life: int | None = None
+        self._lives_until = 0.0
+        """By the loop's clock, if the lease is not renewed before."""
+        self._hold = Hold(self._engine, shared=share is not None)
 
     async def open(self) -> None:
         """Connect, take the database for this farm, and bring its schema up to date.
@@ -93,10 +121,11 @@ class PostgresDatabase:
         try:
             if not await self._hold.take():
                 raise ConflictError(f"another farm is running on {self._place}")
+            since = asyncio.get_running_loop().time()
             async with self._engine.begin() as connection:
-                await connection.run_sync(bring_up_to_date)
-            await self._hold.leave_mark()
-        except _FAILURES as error:
+                life = await connection.run_sync(self._prepare)
+            self._live(life, since + self._first_lease_s)
+        except FAILURES as error:
             await self.close()
             raise StoreUnavailableError(
                 f"the ledger at {self._place} can't be opened: {_cause(error)}"
@@ -105,8 +134,87 @@ class PostgresDatabase:
             await self.close()
             raise
 
+    def _prepare(self, connection: Connection) -> int | None:
+        connection.execute(_ONE_AT_A_TIME)
+        bring_up_to_date(connection)
+        self._hold.leave_mark(connection)
+        if self._share is None:
+            membership.end_all(connection)
+            return None
+        return membership.join(connection, self._share.name, self._first_lease_s)
+
+    @property
+    def _first_lease_s(self) -> float:
+        return 0.0 if self._share is None else max(self._share.lease_s, _START_S)
+
+    def _live(self, life: int | None, until: float) -> None:
+        self.life, self._lives_until = life, until
+
+    @property
+    def alive(self) -> bool:
+        """Tell whether the lease is not over, by this process's own clock; True if not shared."""
+        return self._share is None or asyncio.get_running_loop().time() < self._lives_until
+
+    async def begin_again(self) -> None:
+        """Begin another life, if shared; what the one before had is anybody's.
+
+        Raises:
+            StoreUnavailableError: If that can't be written.
+        """
+        share, before = self._share, self.life
+        if share is None:
+            return
+
+        def anew(connection: Connection) -> int:
+            if before is not None:
+                membership.leave(connection, before)
+            return membership.join(connection, share.name, share.lease_s)
+
+        since = asyncio.get_running_loop().time()
+        self._live(await self._write(anew), since + share.lease_s)
+
+    async def lapsed(self) -> None:
+        """Renew the lease, and return when that could not be done in time; if shared.
+
+        Others may have ended this life by then, and taken over what it had: nothing that rests on
+        it may be gone on with.
+        """
+        share, life, now = self._share, self.life, asyncio.get_running_loop().time
+        if share is None or life is None:
+            await asyncio.Event().wait()
+            return
+        while (asked_at := now()) < self._lives_until:
+            try:
+                async with asyncio.timeout_at(self._lives_until):
+                    renewed = await self._renew(share, life)
+            except TimeoutError:
+                return
+            if renewed is False:
+                return
+            if renewed:
+                self._lives_until = asked_at + share.lease_s
+            left_s = self._lives_until - now()
+            await asyncio.sleep(max(0.0, min(share.lease_s / _RENEWALS_PER_LEASE, left_s)))
+
+    async def _renew(self, share: Share, life: int) -> bool | None:
+        """Tell whether there is one more lease; None where nobody could be asked."""
+        try:
+            if not await self._write(lambda db: membership.renew(db, life, share.lease_s)):
+                return False
+            for name in await self._write(membership.end_lapsed):
+                log.warning("coordinator.lapsed", coordinator=name)
+        except StoreUnavailableError as error:
+            log.warning("lease.not_renewed", reason=error.detail)
+            return None
+        return True
+
     async def close(self) -> None:
-        """Give up the hold, and disconnect."""
+        """End the life, give up the hold, and disconnect."""
+        life, self.life = self.life, None
+        if life is not None:
+            with suppress(StoreUnavailableError, TimeoutError):
+                async with asyncio.timeout(_LEAVE_S):
+                    await self._write(lambda db: membership.leave(db, life))
         await self._hold.give_up()
         await self._engine.dispose()
 
@@ -118,6 +226,16 @@ class PostgresDatabase:
         Raises:
             StoreUnavailableError: If the database failed, or is no longer this farm's.
         """
+        if (life := self.life) is None:
+            return await self._write(work)
+
+        def confirmed(connection: Connection) -> T:
+            membership.confirm(connection, life)
+            return work(connection)
+
+        return await self._write(confirmed)
+
+    async def _write(self, work: Callable[[Connection], T]) -> T:
         try:
             await self._hold.confirm()
             for _ in range(_TRIES - 1):
@@ -128,7 +246,7 @@ class PostgresDatabase:
             raise StoreUnavailableError(f"the ledger is too busy: {error}") from error
         except IntegrityError:
             raise
-        except _FAILURES as error:
+        except FAILURES as error:
             raise StoreUnavailableError(f"the ledger failed: {_cause(error)}") from error
 
     async def read(self, work: Callable[[Connection], T]) -> T:
@@ -141,7 +259,7 @@ class PostgresDatabase:
         try:
             async with self._engine.connect() as connection:
                 return await connection.run_sync(work)
-        except _FAILURES as error:
+        except FAILURES as error:
             raise StoreUnavailableError(f"the ledger failed: {_cause(error)}") from error
 
     async def _transaction(self, work: Callable[[Connection], T]) -> T:
@@ -156,86 +274,6 @@ class PostgresDatabase:
 
 class _InTheWayError(Exception):
     """Two transactions waited for each other, and this one was ended."""
-
-
-class _Hold:
-    """The session whose lock says that a farm has the database, and the mark that it left there."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-        self._connection: AsyncConnection | None = None
-        self._lost = False
-        self._mark = secrets.randbits(62)
-        self._one_at_a_time = asyncio.Lock()
-
-    async def take(self) -> bool:
-        """Take the lock; False if another session has it."""
-        connection = await self._engine.connect()
-        try:
-            await connection.execution_options(isolation_level="AUTOCOMMIT")
-            taken: bool = (await connection.execute(_LOCK)).scalar_one()
-            if taken:
-                raw = await connection.get_raw_connection()
-                session = cast("asyncpg.Connection", raw.driver_connection)
-                session.add_termination_listener(self._on_end)
-        except BaseException:
-            await _end(connection)
-            raise
-        if not taken:
-            await connection.close()
-            return False
-        self._connection, self._lost = connection, False
-        return True
-
-    async def leave_mark(self) -> None:
-        """Write who has the database, for `confirm`."""
-        async with self._engine.begin() as connection:
-            await connection.execute(_FORGET_MARK)
-            await connection.execute(_MARK, {"name": _MARK_NAME, "value": self._mark})
-
-    async def confirm(self) -> None:
-        """Make sure that the database is this farm's, and has been since it was opened.
-
-        Raises:
-            StoreUnavailableError: If it is not.
-        """
-        self.check_open()
-        if self._lost:
-            async with self._one_at_a_time:
-                if self._lost:
-                    await self._take_again()
-
-    def check_open(self) -> None:
-        """Make sure that it has been taken, and not given up. Raises StoreUnavailableError."""
-        if self._connection is None:
-            raise StoreUnavailableError("the ledger is not open")
-
-    async def _take_again(self) -> None:
-        if self._connection is not None:
-            await _end(self._connection)
-        if not await self.take():
-            raise StoreUnavailableError("the ledger's lock was lost, and another session has it")
-        async with self._engine.connect() as connection:
-            found = (await connection.execute(_WHOSE)).scalar_one_or_none()
-        if found != self._mark:
-            self._lost = True
-            raise StoreUnavailableError("another farm has had the ledger: start this one anew")
-
-    async def give_up(self) -> None:
-        """Let go of the lock, by ending its session."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await _end(connection)
-
-    def _on_end(self, _: object) -> None:
-        self._lost = True
-
-
-async def _end(connection: AsyncConnection) -> None:
-    with suppress(*_FAILURES):
-        await connection.invalidate()
-    with suppress(*_FAILURES):
-        await connection.close()
 
 
 def _cause(error: BaseException) -> object:

@@ -37,6 +37,23 @@ meta = Table(
     Column("value", BigInteger, nullable=False),
 )
 
+coordinators = Table(
+    "coordinators",
+    metadata,
+    Column("life", BigInteger, primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False),
+    Column("lease_until", Double, nullable=False),
+)
+"""The lives of those that share the database, each until its lease ends by the database's clock."""
+
+agents = Table(
+    "agents",
+    metadata,
+    Column("client_id", Text, primary_key=True),
+    Column("token_id", Text, nullable=False),
+)
+"""With which token each agent was last let in, where several coordinators let agents in."""
+
 # Wide texts come last: SQLite then reads the other columns without their overflow pages.
 jobs = Table(
     "jobs",
@@ -64,6 +81,7 @@ jobs = Table(
     Column("control", Text, nullable=False, server_default="automation"),
     Column("control_by", Text, nullable=False, server_default=""),
     Column("asked", Text, nullable=False, server_default=""),
+    Column("claimed_by", BigInteger),
     Column("failure", Text),
     Column("spec", Text, nullable=False),
     UniqueConstraint("namespace", "idempotency_key"),
@@ -98,6 +116,13 @@ turns = Table(
     Column("turn", BigInteger, nullable=False),
 )
 """Which namespace has had its turn last: the one with the highest number."""
+_IS_CLAIMED = jobs.c.claimed_by.is_not(None)
+Index(
+    "ix_jobs_claimed",
+    jobs.c.claimed_by,
+    sqlite_where=_IS_CLAIMED,
+    postgresql_where=_IS_CLAIMED,
+)
 
 attempts = Table(
     "attempts",
@@ -118,6 +143,8 @@ attempts = Table(
     Column("started_at", Double, nullable=False),
     Column("ended_at", Double),
     Column("item_count", BigInteger, nullable=False),
+    Column("owner", BigInteger),
+    Column("orphaned_at", Double),
     Column("failure", Text),
     UniqueConstraint("job", "number"),
 )

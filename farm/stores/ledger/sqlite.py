@@ -35,6 +35,8 @@ class SqliteDatabase:
     `read` sees everything written before it was called.
     """
 
+    life: int | None = None
+
     def __init__(self, path: Path, *, mounts: Path = MOUNTS) -> None:
         self._path = path
         self._mounts = mounts

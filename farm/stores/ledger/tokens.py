@@ -1,6 +1,7 @@
 """Bearer tokens, by hash."""
 
 from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from farm.core.model import Instant, Namespace
 from farm.errors import NotFoundError
@@ -23,20 +24,23 @@ _REVOKE = (
 
 
 def add(connection: Connection, token: TokenRecord) -> None:
-    """Remember a token."""
-    connection.execute(
-        _INSERT,
-        {
-            "token_id": token.token_id,
-            "sha256": token.sha256,
-            "scope": token.scope,
-            "namespace": token.namespace,
-            "name": token.name,
-            "created_at": token.created_at,
-            "revoked_at": token.revoked_at,
-            "bounds": bounds_to_text(token.bounds),
-        },
-    )
+    """Remember a token, unless one with its secret is known: two may learn of it at once."""
+    row = {
+        "token_id": token.token_id,
+        "sha256": token.sha256,
+        "scope": token.scope,
+        "namespace": token.namespace,
+        "name": token.name,
+        "created_at": token.created_at,
+        "revoked_at": token.revoked_at,
+        "bounds": bounds_to_text(token.bounds),
+    }
+    try:
+        with connection.begin_nested():
+            connection.execute(_INSERT, row)
+    except IntegrityError:
+        if valid(connection, token.sha256) is None:
+            raise
 
 
 def valid(connection: Connection, sha256: str) -> TokenRecord | None:

@@ -1,0 +1,123 @@
+"""Who shares a PostgreSQL database: each coordinator's life, for as long as it renews its lease.
+
+The time is the database's. Who writes locks its own life's row against being ended; so nothing is
+written under a life that another coordinator has seen lapse.
+"""
+
+from sqlalchemy import (
+    Connection,
+    Double,
+    bindparam,
+    cast,
+    delete,
+    exists,
+    extract,
+    func,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.dialects import postgresql
+
+from farm.errors import StoreUnavailableError
+from farm.stores.ledger import schema
+
+_lives, _attempts = schema.coordinators, schema.attempts
+
+NOW = cast(extract("epoch", func.clock_timestamp()), Double)
+"""The database's time, also within a transaction that has waited."""
+
+_COUNT_START = (
+    update(schema.meta)
+    .where(schema.meta.c.name == "store_epoch")
+    .values(value=schema.meta.c.value + 1)
+    .returning(schema.meta.c.value)
+)
+_JOIN = insert(_lives).values(
+    life=bindparam("life"), name=bindparam("name"), lease_until=NOW + bindparam("lease_s")
+)
+_RENEW = (
+    update(_lives)
+    .where(_lives.c.life == bindparam("b_life"))
+    .values(lease_until=NOW + bindparam("lease_s"))
+)
+_FENCE = (
+    select(_lives.c.life)
+    .where(_lives.c.life == bindparam("life"), _lives.c.lease_until > NOW)
+    .with_for_update(read=True, key_share=True)
+)
+_LEAVE = delete(_lives).where(_lives.c.life == bindparam("life"))
+_END_LAPSED = delete(_lives).where(_lives.c.lease_until <= NOW).returning(_lives.c.name)
+_END_ALL = delete(_lives)
+_ORPHAN = (
+    update(_attempts)
+    .where(
+        _attempts.c.state == schema.RUNNING,
+        _attempts.c.orphaned_at.is_(None),
+        ~exists(select(_lives.c.life).where(_lives.c.life == _attempts.c.owner)),
+    )
+    .values(owner=None, orphaned_at=NOW)
+)
+_FORGET_OWNERS = (
+    update(_attempts)
+    .where(_attempts.c.state == schema.RUNNING)
+    .values(owner=None, orphaned_at=None)
+)
+
+
+def count_start(connection: Connection) -> int:
+    """Count a start of a coordinator; return its number, which no other has."""
+    number: int = connection.execute(_COUNT_START).scalar_one()
+    return number
+
+
+def join(connection: Connection, name: str, lease_s: float) -> int:
+    """Begin a life, and return its number. What nobody has is an orphan from here on."""
+    life = count_start(connection)
+    connection.execute(_JOIN, {"life": life, "name": name, "lease_s": lease_s})
+    connection.execute(_ORPHAN)
+    return life
+
+
+def renew(connection: Connection, life: int, lease_s: float) -> bool:
+    """Live for one more lease; False if the life has been ended."""
+    renewed = connection.execute(_RENEW, {"b_life": life, "lease_s": lease_s})
+    return renewed.rowcount == 1
+
+
+def confirm(connection: Connection, life: int) -> None:
+    """Make sure of a life until the transaction is over. Raises StoreUnavailableError."""
+    if connection.execute(_FENCE, {"life": life}).one_or_none() is None:
+        raise StoreUnavailableError("this coordinator's lease of the ledger has lapsed")
+
+
+def leave(connection: Connection, life: int) -> None:
+    """End a life; what it has is an orphan from here on."""
+    connection.execute(_LEAVE, {"life": life})
+    connection.execute(_ORPHAN)
+
+
+def end_lapsed(connection: Connection) -> list[str]:
+    """End the lives whose lease is over; return whose they were."""
+    names = list(connection.execute(_END_LAPSED).scalars())
+    connection.execute(_ORPHAN)
+    return names
+
+
+def agreed_on(connection: Connection, name: str, number: int, life: int) -> int:
+    """Return the number that is there for all under a name; this one, if there are no others."""
+    others = exists(select(_lives.c.life).where(_lives.c.life != life, _lives.c.lease_until > NOW))
+    if not connection.execute(select(others)).scalar_one():
+        connection.execute(delete(schema.meta).where(schema.meta.c.name == name))
+    mine = postgresql.insert(schema.meta).values(name=name, value=number)
+    connection.execute(mine.on_conflict_do_nothing())
+    found: int = connection.execute(
+        select(schema.meta.c.value).where(schema.meta.c.name == name)
+    ).scalar_one()
+    return found
+
+
+def end_all(connection: Connection) -> None:
+    """End every life: one farm has the database to itself, and with it all that runs."""
+    connection.execute(_END_ALL)
+    connection.execute(_FORGET_OWNERS)

@@ -1,0 +1,242 @@
+"""`farm serve` several times over one Redis and one PostgreSQL: any of them may be killed."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from farm.sdk import FarmClient
+from farm.sdk.errors import FarmApiError
+from farm.stores.keyring import new_key
+from tests.e2e.faults.house import House
+from tests.e2e.faults.watching import job, rested, submitted
+from tests.e2e.processes import eventually
+from tests.e2e.puppet import Puppet
+from tests.stores import redis_server
+from tests.stores.conftest import Databases, postgres, redis_url
+
+__all__ = ["postgres", "redis_url"]
+
+LEASE_S = 2
+
+
+@pytest.fixture
+def settings(tmp_path: Path, postgres: Databases, redis_url: str) -> Iterator[dict[str, str]]:
+    with redis_server.running(tmp_path) as redis:
+        yield {
+            "FARM_REDIS__URL": redis,
+            "FARM_LEDGER__URL": postgres.new(),
+            "FARM_LEDGER__LEASE_S": str(LEASE_S),
+            "FARM_ARTIFACTS__DIR": str(tmp_path / "files"),
+            "FARM_IDENTITY_KEY": new_key(),
+        }
+
+
+@pytest.fixture
+async def houses(tmp_path: Path, settings: dict[str, str]) -> AsyncIterator[list[House]]:
+    made = []
+    for name in ("one", "two", "three"):
+        (tmp_path / name).mkdir()
+        made.append(House(root=tmp_path / name, settings=settings))
+    yield made
+    for house in made:
+        house.close()
+
+
+def a_job(name: str, **more: object) -> dict[str, object]:
+    return job(name, {"goto": "https://example.com/"}, **more)
+
+
+async def eventually_empty(*puppets: Puppet) -> None:
+    async with asyncio.timeout(10):
+        while any(puppet.runs or puppet.tabs for puppet in puppets):
+            await asyncio.sleep(0.02)
+
+
+async def items_of(client: FarmClient, job_id: str) -> list[object]:
+    return [item async for item in client.items(job_id)]
+
+
+async def test_what_one_accepts_runs_wherever_the_agents_are_and_anyone_tells_of_it(
+    houses: list[House],
+) -> None:
+    one, two, _ = houses
+    await one.serve()
+    await two.serve()
+    a = Puppet("a")
+    async with a.at(two.url), one.client() as first, two.client() as second:
+        await a.is_let_in()
+        job_id = await submitted(first, a_job("of the first"))
+        for client in (first, second):
+            done = await rested(client, job_id)
+            assert (done.state, [t.agent for t in done.history]) == ("succeeded", ["a"])
+            assert await items_of(client, job_id) == [{"by": "a"}]
+            kinds = [event.type async for event in client.events(job_id)]
+            assert kinds[0] == "job_accepted"
+            assert "attempt_ended" in kinds
+        await eventually_empty(a)
+
+
+async def says(house: House, words: str) -> None:
+    """Wait until its coordinator has logged it."""
+    await eventually(lambda: words in house.log.read_text(), 30)
+
+
+async def test_a_run_goes_on_at_another_coordinator_when_its_own_is_killed(
+    houses: list[House],
+) -> None:
+    one, two, _ = houses
+    killed = await one.serve()
+    await two.serve()
+    a = Puppet("a", automatic=False, slots=2)
+    async with AsyncExitStack() as stack:
+        second = await stack.enter_async_context(two.client())
+        async with a.at(one.url), one.client() as first:
+            await a.is_let_in()
+            running = [await submitted(first, a_job(f"{n}")) for n in range(2)]
+            await a.is_running(2)
+            queued = await submitted(first, a_job("queued"))
+            killed.send_signal(signal.SIGKILL)
+            killed.wait()
+        await stack.enter_async_context(a.at(two.url))
+        await says(two, "coordinator.lapsed")
+        await a.finish()
+        for job_id in running:
+            done = await rested(second, job_id)
+            assert (done.state, [t.state for t in done.history]) == ("succeeded", ["succeeded"])
+            assert await items_of(second, job_id) == [{"by": "a"}]
+        assert (await second.job(queued)).state == "running"
+        await a.is_running()
+        await a.finish()
+        assert (await rested(second, queued)).state == "succeeded"
+        assert len(a.begun) == 3
+        await eventually_empty(a)
+
+
+async def test_what_a_killed_coordinator_ran_is_run_again_once_when_its_agent_has_gone_too(
+    houses: list[House],
+) -> None:
+    one, two, three = houses
+    killed = await one.serve()
+    await two.serve()
+    await three.serve()
+    a, b, c = Puppet("a", automatic=False), Puppet("b"), Puppet("c")
+    async with a.at(one.url), one.client() as first:
+        await a.is_let_in()
+        job_id = await submitted(first, a_job("running"))
+        await a.is_running()
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+    async with b.at(two.url), c.at(three.url), two.client() as second:
+        done = await rested(second, job_id)
+        assert [t.state for t in done.history] == ["lost", "succeeded"]
+        assert len(b.begun + c.begun) == 1
+
+
+async def test_a_job_is_cancelled_at_another_coordinator(houses: list[House]) -> None:
+    one, two, _ = houses
+    await one.serve()
+    await two.serve()
+    a = Puppet("a", automatic=False)
+    async with a.at(one.url), one.client() as first, two.client() as second:
+        await a.is_let_in()
+        job_id = await submitted(first, a_job("to be cancelled"))
+        await a.is_running()
+        await second.cancel(job_id)
+        await eventually(lambda: bool(a.cancelled))
+        await a.stop()
+        assert (await rested(second, job_id)).state == "cancelled"
+
+
+async def test_a_job_is_paused_and_resumed_at_another_coordinator(houses: list[House]) -> None:
+    one, two, _ = houses
+    await one.serve()
+    await two.serve()
+    a = Puppet("a", automatic=False, capabilities=("pause",))
+    async with a.at(one.url), one.client() as first, two.client() as second:
+        await a.is_let_in()
+        job_id = await submitted(first, a_job("to be paused"))
+        await a.is_running()
+        await second.pause(job_id)
+        with pytest.raises(FarmApiError, match="capability not supported"):
+            await second.resume(job_id)
+        assert [order.kind for order in a.interventions] == ["pause"]
+        await a.finish()
+        assert (await rested(second, job_id)).state == "succeeded"
+        with pytest.raises(FarmApiError):
+            await second.pause(job_id)
+
+
+async def test_what_is_queued_at_one_is_begun_at_another_without_waiting_for_it_to_look(
+    houses: list[House],
+) -> None:
+    one, two, _ = houses
+    await one.serve()
+    await two.serve()
+    a = Puppet("a")
+    async with a.at(two.url), one.client() as first:
+        await a.is_let_in()
+        for n in range(8):
+            job_id = await submitted(first, a_job(f"{n}"))
+            seen = [event.type async for event in first.events(job_id)]
+            assert seen.count("attempt_started") == 1
+
+
+async def test_one_key_at_two_coordinators_is_one_job(houses: list[House]) -> None:
+    one, two, _ = houses
+    await one.serve()
+    await two.serve()
+    async with one.client() as first, two.client() as second:
+        async with asyncio.TaskGroup() as group:
+            asked = [
+                group.create_task(submitted(client, a_job("once", idempotency_key="k")))
+                for client in (first, second) * 3
+            ]
+        assert len({task.result() for task in asked}) == 1
+
+
+async def test_a_coordinator_that_was_stopped_beyond_its_lease_writes_nothing_of_what_it_had(
+    houses: list[House],
+) -> None:
+    one, two, _ = houses
+    stopped = await one.serve()
+    await two.serve()
+    a = Puppet("a", automatic=False)
+    async with AsyncExitStack() as stack:
+        second = await stack.enter_async_context(two.client())
+        async with a.at(one.url), one.client() as first:
+            await a.is_let_in()
+            job_id = await submitted(first, a_job("running"))
+            await a.is_running()
+            stopped.send_signal(signal.SIGSTOP)
+            # Left in the stopped one's socket, to be read when it goes on.
+            await a.finish()
+        await stack.enter_async_context(a.at(two.url))
+        done = await rested(second, job_id)
+        assert (done.state, len(done.history)) == ("succeeded", 1)
+        await says(two, "coordinator.lapsed")
+        before = [event.seq async for event in second.events(job_id, follow=False)]
+        stopped.send_signal(signal.SIGCONT)
+        await says(one, "farm.begins_again")
+        async with one.client() as first:
+            await first.job(job_id)
+            after = [event.seq async for event in first.events(job_id, follow=False)]
+            assert after == before
+            again = await submitted(first, a_job("again"))
+            await a.is_running()
+            await a.finish()
+            assert (await rested(first, again)).state == "succeeded"
+        assert len(a.begun) == 2
+
+
+async def test_files_that_are_not_kept_together_are_refused_at_the_start(
+    houses: list[House],
+) -> None:
+    one, two, _ = houses
+    await one.serve()
+    two.settings = {**two.settings, "FARM_ARTIFACTS__DIR": str(two.root / "files")}
+    with pytest.raises(AssertionError, match="FARM_ARTIFACTS__DIR"):
+        await two.serve()
