@@ -69,7 +69,17 @@ class Why:
 
 
 class Explaining:
-    """Reads queue, ledger and registry; changes nothing."""
+    """Reads queue, ledger and registry; changes nothing.
+
+    Args:
+        registry: Who is there.
+        ledger: Where the jobs are.
+        queue: What of them waits.
+        dispatcher: Who has looked at them.
+        explain: Says why a request would get nothing now.
+        clock: The time.
+        shared: Other coordinators begin jobs of the same queue, on the agents linked to them.
+    """
 
     def __init__(
         self,
@@ -80,6 +90,7 @@ class Explaining:
         dispatcher: Dispatcher,
         explain: Explain,
         clock: Clock,
+        shared: bool = False,
     ) -> None:
         self._registry = registry
         self._ledger = ledger
@@ -87,6 +98,7 @@ class Explaining:
         self._dispatcher = dispatcher
         self._explain = explain
         self._clock = clock
+        self._shared = shared
 
     async def unserved(self, namespace: Namespace) -> Sequence[Unserved]:
         """Say what waits in a namespace that nobody can take, that with the oldest job first.
@@ -96,10 +108,19 @@ class Explaining:
         waiting = self._dispatcher.unserved()
         queued = await self._queue.queued(namespace, first=_NAMED, now=self._clock())
         return [
-            Unserved(waiting=waiting[one.match_key], jobs=one)
+            Unserved(waiting=await self._anywhere(waiting[one.match_key]), jobs=one)
             for one in queued
             if one.match_key in waiting
         ]
+
+    async def _anywhere(self, waiting: Waiting) -> Waiting:
+        """Return why no coordinator can have it begun, where others may begin it, too."""
+        elsewhere = waiting.pool is PoolVerdict.POLLERS_LINKED_ELSEWHERE
+        if not (self._shared and elsewhere and waiting.request is not None):
+            return waiting
+        asked = replace(waiting.request, through=None)
+        _, verdict = await self._explain(asked)
+        return replace(waiting_for(asked, verdict), since=waiting.since)
 
     async def pools(self, namespace: Namespace) -> Sequence[Pool]:
         """Return the pools of a namespace by name: those of its agents, and those of its jobs."""
@@ -134,6 +155,8 @@ class Explaining:
         if waiting is None or waiting.request is None:
             return Why(job=job, waiting=waiting, position=ahead + 1)
         asked = replace(waiting.request, task_id=TaskId(job_id))
+        if self._shared:
+            asked = replace(asked, through=None)
         snapshot, verdict = await self._explain(asked)
         told = verdict.without_strangers()
         return Why(

@@ -237,6 +237,7 @@ async def _running(
                 dispatcher=jobs.dispatcher,
                 explain=jobs.manager.explain,
                 clock=clock,
+                shared=shared is not None,
             ),
             readiness=readiness,
             clock=clock,

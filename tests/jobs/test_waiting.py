@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from farm.core.census import PoolVerdict
-from farm.core.model import ClientId
+from farm.core.model import Capacity, ClientId, link_of
 from farm.errors import InvalidInputError
 from farm.jobs.service import JobService
 from farm.jobs.why import Explaining, Why
 from farm.stores.ledger import SqlBacklog
+from farm.stores.memory import MemoryRegistry
 from farm.stores.records import Job
-from tests.jobs.farm import JOB, NS, Agent, Farm, farm_on, living, until
+from tests.jobs.farm import JOB, NS, WINDOW_S, Agent, Farm, farm_on, living, until
+from tests.stores.pool import hello, registered
 
 V = PoolVerdict
 
@@ -219,3 +221,39 @@ async def test_a_job_of_a_queue_that_is_not_declared_is_refused_with_the_nearest
     problem = {"pointer": "/queue", "detail": detail, "nearest": "chrome"}
     assert refused.value.context["problems"] == (problem,)
     assert (await submitted("chrome")).spec["queue"] == "chrome"
+
+
+async def test_where_others_begin_jobs_of_the_same_queue_their_agents_count_too(
+    tmp_path: Path,
+) -> None:
+    registry = MemoryRegistry(store_epoch=1, presence_window_s=WINDOW_S)
+    async with farm_on(tmp_path, registry=registry, name="one") as farm:
+        full = hello(
+            link=link_of("two", "link"), capacity=Capacity(max_concurrency=1), seen_at=farm.now
+        )
+        known = await registered(registry, full, now=farm.now)
+        await registry.reserve_window(known.client_id, identity=None, now=farm.now)
+        job_id = await farm.submit()
+        key = (await farm.job(job_id)).match_key
+        await until(lambda: farm.dispatcher.waiting(key) is not None)
+
+        def explaining(shared: bool) -> Explaining:
+            return Explaining(
+                registry=registry,
+                ledger=farm.ledger,
+                queue=SqlBacklog(farm.database),
+                dispatcher=farm.dispatcher,
+                explain=farm.manager.explain,
+                clock=farm.clock,
+                shared=shared,
+            )
+
+        for shared, verdict in (
+            (False, V.POLLERS_LINKED_ELSEWHERE),
+            (True, V.POLLERS_AT_CAPACITY),
+        ):
+            why = await explaining(shared).why(NS, job_id)
+            assert why.waiting is not None
+            assert why.waiting.pool is verdict
+            (unserved,) = await explaining(shared).unserved(NS)
+            assert unserved.waiting.pool is verdict

@@ -159,7 +159,11 @@ class OpenChannel(Message):
 
 
 class Ping(Message):
-    """The farm is there: the answer to a heartbeat, and a question for `pong`."""
+    """The answer to a heartbeat, with its nonce, or a question of the farm's own.
+
+    An agent's runtime answers either with a `pong` of the same nonce. One that does not answer the
+    farm's questions is given nothing new.
+    """
 
     op: Literal["ping"] = "ping"
     nonce: str = ""
