@@ -51,6 +51,9 @@ class Settings(BaseSettings):
     activity_types: Annotated[tuple[str, ...], NoDecode, Field(min_length=1)] = ("job",)
     """What kinds of work it does: names with commas. Jobs are of the kind `job`."""
 
+    deployment: str | None = None
+    """What this agent is rolled out as, such as `shop-v7`; `farm drain --deployment` names it."""
+
     node: str | None = None
     """Where it is, such as its host or the address its traffic comes from; jobs may ask for it."""
 

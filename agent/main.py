@@ -181,6 +181,7 @@ def _hello(settings: Settings, *, video: bool) -> Hello:
         namespaces=settings.namespaces,
         task_queue=settings.task_queue,
         activity_types=settings.activity_types,
+        deployment=settings.deployment,
         node=settings.node,
         metadata=settings.metadata | records,
         capacity=Capacity(

@@ -31,6 +31,9 @@ class LinkSettings(BaseModel):
     """After this many windows of silence what an agent ran is known to be over, and it is given up;
     where its link is still open, one window later."""
 
+    drain_s: Annotated[float, Field(ge=0, le=604_800)] = 3_600.0
+    """How long an agent that is told to leave may go on with what it runs."""
+
     grace_s: Annotated[float | None, Field(ge=0, le=86_400)] = None
     """What an agent holds is released so long after its link has closed, unless it has come back; 0
     is at once. By default, and at the latest, when it is known to be gone."""

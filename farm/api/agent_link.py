@@ -25,10 +25,12 @@ from farm.jobs.interventions import Interventions
 from farm.jobs.recorder import Recorder
 from farm.jobs.sharing import Sharing
 from farm.manager.admission import Knock, Registration, Registrations
+from farm.manager.agent_news import AgentNews, LeavingReason
 from farm.manager.delivery import AppNode, command
 from farm.manager.disconnecting import Disconnects
 from farm.protocol import messages as wire
 from farm.protocol.recordings import RECORDS, RECORDS_VIDEO
+from farm.stores.ports.cluster_events import ClusterEvents
 from farm.stores.ports.registries import Registry
 from farm.stores.ports.sharing import SharedLedger
 
@@ -64,6 +66,7 @@ class AgentLinks:
         recorder: Recorder,
         disconnects: Disconnects,
         interventions: Interventions,
+        events: ClusterEvents,
         sharing: Sharing | None = None,
         shared: SharedLedger | None = None,
         channel_refused: Callable[[ClientId, wire.ChannelRefused], None],
@@ -77,6 +80,7 @@ class AgentLinks:
         self.recorder = recorder
         self.disconnects = disconnects
         self.interventions = interventions
+        self.news = AgentNews(events)
         self.sharing = sharing
         self.shared = shared
         self.channel_refused = channel_refused
@@ -272,12 +276,17 @@ class AgentLink:
             case wire.Pong(nonce=nonce):
                 await links.app_node.ponged(client_id, self._id, nonce)
             case wire.Bye():
-                log.info("agent.left", client_id=client_id, reason=message.reason)
-                _tell_of_user_windows(client_id, message.user_windows_lost)
-                await links.dispatcher.agent_is_gone(client_id, "the agent has left")
-                await self._socket.close()
+                await self._leave(client_id, message)
             case _:
                 self._note(client_id, message)
+
+    async def _leave(self, client_id: ClientId, bye: wire.Bye) -> None:
+        log.info("agent.left", client_id=client_id, reason=bye.reason)
+        _tell_of_user_windows(client_id, bye.user_windows_lost)
+        await self._links.dispatcher.agent_is_gone(client_id, "the agent has left")
+        if self._registration is not None:
+            await self._registration.end(LeavingReason.DEREGISTERED)
+        await self._socket.close()
 
     def _note(
         self,
@@ -385,6 +394,8 @@ class AgentLink:
             await self._links.registry.set_draining(
                 client_id, report.draining, because=report.draining_because
             )
+            if self._registration is not None:
+                self._links.news.draining(self._registration.client, *now)
         gone = await self._links.registry.report(
             client_id,
             self._id,

@@ -8,13 +8,16 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from farm.api import (
+    cluster_events,
     delivery,
+    deployments,
     events,
     files,
     health,
     identities,
     interventions,
     jobs,
+    leaving,
     lending,
     metrics,
     namespaces,
@@ -44,6 +47,9 @@ API: tuple[Route, ...] = (
     *events.ROUTES,
     *files.ROUTES,
     *pool.ROUTES,
+    *cluster_events.ROUTES,
+    *leaving.ROUTES,
+    *deployments.ROUTES,
     *routing.ROUTES,
     *delivery.ROUTES,
     *tokens.ROUTES,
@@ -122,3 +128,4 @@ async def _finish_head(request: web.Request, response: web.StreamResponse) -> No
 async def _let_go(app: web.Application) -> None:
     """End the streams and long polls, so that the server need not wait for them."""
     app[DEPS].feed.close()
+    app[DEPS].events.close()

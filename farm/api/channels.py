@@ -24,7 +24,7 @@ _SEND_S = 10.0
 _CLOSE_S = 2.0
 _MAX_FRAME_BYTES = 16 * 1024 * 1024
 
-Tell = Callable[[ClientId, wire.ToAgent], Awaitable[None]]
+Tell = Callable[[ClientId, wire.ToAgent], Awaitable[object]]
 Hear = Callable[[bytes | str, memoryview | None], Awaitable[None]]
 """(JSON text, the bytes beside it) -> None; raises ValueError for what it can't read."""
 

@@ -49,6 +49,7 @@ def client(hello: wire.Hello, link: core.LinkId, now: core.Instant) -> core.Clie
         task_queue=hello.task_queue,
         activity_types=frozenset(hello.activity_types),
         node=hello.node,
+        deployment=hello.deployment,
         browser=hello.browser,
     )
 

@@ -19,9 +19,12 @@ from farm.jobs.ports import Dispatcher
 from farm.jobs.service import JobService
 from farm.jobs.why import Explaining
 from farm.manager.delivery import AppNode
+from farm.manager.leaving import Leaving
 from farm.manager.misses import Miss
 from farm.manager.namespaces import NamespaceBook
 from farm.stores.ports.artifacts import ArtifactStore
+from farm.stores.ports.cluster_events import ClusterEvents
+from farm.stores.ports.deployments import Deployments
 from farm.stores.ports.ledger import Ledger
 from farm.stores.ports.registries import ContextRegistry
 
@@ -42,6 +45,9 @@ class Deps:
     identities: IdentityBook
     dispatcher: Dispatcher
     feed: JobFeed
+    events: ClusterEvents
+    leaving: Leaving
+    deployments: Deployments
     tokens: TokenBook
     namespaces: NamespaceBook
     owns: Owns

@@ -60,6 +60,22 @@ class _Gauges(Collector):
             "presence",
             {"present": len(present), "absent": len(clients) - len(present)},
         )
+        yield _by_labels(
+            "farm_agents_present",
+            "Present agents by namespace and type; one of several namespaces counts in each.",
+            ("namespace", "type"),
+            Counter(
+                (name, client.client_type.value) for client in present for name in client.namespaces
+            ),
+        )
+        yield _by_labels(
+            "farm_assignments_in_flight",
+            "What is lent, by namespace.",
+            ("namespace",),
+            Counter(
+                (held.namespace,) for client in clients for held in client.assignments.values()
+            ),
+        )
         yield GaugeMetricFamily(
             "farm_agents_draining",
             "Present agents that take nothing new.",
@@ -129,6 +145,18 @@ def _by_label(
     family = GaugeMetricFamily(name, documentation, labels=[label])
     for value, count in values.items():
         family.add_metric([str(value)], count)
+    return family
+
+
+def _by_labels(
+    name: str,
+    documentation: str,
+    labels: tuple[str, ...],
+    values: Mapping[tuple[str, ...], int],
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, documentation, labels=labels)
+    for value, count in sorted(values.items()):
+        family.add_metric(value, count)
     return family
 
 

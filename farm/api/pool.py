@@ -24,6 +24,7 @@ from farm.errors import NotFoundError
 from farm.manager.misses import Miss
 from farm.protocol.resources import (
     AgentList,
+    AgentView,
     AssignmentView,
     MissList,
     MissView,
@@ -38,16 +39,15 @@ Held = tuple[ClientId, ContextId, Token]
 
 async def list_agents(request: web.Request) -> web.Response:
     """Return the agents that serve the namespace."""
-    snapshot, clients = await _clients(request)
-    if not operator_of(request):  # whom else an agent serves is none of a tenant's business (P16)
-        clients = tuple(replace(one, namespaces=(namespace_of(request),)) for one in clients)
-    return answer(AgentList(items=tuple(agent_view(client, snapshot) for client in clients)))
+    asks = namespace_of(request)
+    _, views = await agents_of(deps_of(request), asks, operator=operator_of(request))
+    return answer(AgentList(items=views))
 
 
 async def list_workers(request: web.Request) -> web.Response:
     """Return the contexts the namespace may use or uses, and what they are lent to."""
     deps, namespace = deps_of(request), namespace_of(request)
-    _, clients = await _clients(request)
+    _, clients = await clients_of(deps_of(request), namespace_of(request))
     attempts: Mapping[Held, Attempt] = {
         (attempt.client_id, attempt.context_id, attempt.token): attempt
         for attempt in await deps.ledger.running_attempts()
@@ -66,7 +66,7 @@ async def list_workers(request: web.Request) -> web.Response:
 async def list_windows(request: web.Request) -> web.Response:
     """Return the browser windows that hold nothing of another namespace."""
     namespace = namespace_of(request)
-    _, clients = await _clients(request)
+    _, clients = await clients_of(deps_of(request), namespace_of(request))
     return answer(
         WindowList(
             items=tuple(
@@ -116,8 +116,22 @@ def _foreign_windows(client: Client, namespace: Namespace) -> frozenset[str | No
     )
 
 
-async def _clients(request: web.Request) -> tuple[Snapshot, tuple[Client, ...]]:
-    deps, namespace = deps_of(request), namespace_of(request)
+async def agents_of(
+    deps: Deps, namespace: Namespace, *, operator: bool
+) -> tuple[Snapshot, tuple[AgentView, ...]]:
+    """Return the agents that serve a namespace, and the reading.
+
+    Whom else one serves is none of a tenant's business (P16), but the operator's.
+    """
+    declared = await deps.deployments.deployments(namespace)
+    snapshot, clients = await clients_of(deps, namespace)
+    if not operator:
+        clients = tuple(replace(client, namespaces=(namespace,)) for client in clients)
+    return snapshot, tuple(agent_view(client, snapshot, declared) for client in clients)
+
+
+async def clients_of(deps: Deps, namespace: Namespace) -> tuple[Snapshot, tuple[Client, ...]]:
+    """Return the agents that serve a namespace, and the reading they are of."""
     snapshot = await deps.registry.snapshot(now=deps.clock())
     return snapshot, tuple(c for c in snapshot.clients if namespace in c.namespaces)
 

@@ -20,6 +20,7 @@ from farm.protocol.resources import (
     BoundsView,
     CapacityView,
     ControlView,
+    DrainView,
     EffectView,
     EventView,
     JobDetail,
@@ -31,6 +32,7 @@ from farm.protocol.resources import (
     WindowView,
     WorkerView,
 )
+from farm.stores.ports.deployments import Deployment, association
 from farm.stores.records import Artifact, Attempt, Effect, Job, JobEvent, JobRecord
 
 _MAX_NOTICES = 50
@@ -230,8 +232,8 @@ def is_present(client: Client, snapshot: Snapshot) -> bool:
     )
 
 
-def agent_view(client: Client, snapshot: Snapshot) -> AgentView:
-    """Convert an agent."""
+def agent_view(client: Client, snapshot: Snapshot, declared: Sequence[Deployment]) -> AgentView:
+    """Convert an agent, for a namespace that has declared these deployments."""
     capacity = client.capacity
     return AgentView(
         client_id=client.client_id,
@@ -240,6 +242,12 @@ def agent_view(client: Client, snapshot: Snapshot) -> AgentView:
         excluded=None if client.excluded is None else client.excluded.value,
         draining=client.draining,
         draining_because=client.draining_because or None,
+        drain=None
+        if client.drain is None
+        else DrainView(by=client.drain.by, since=moment(client.drain.since)),
+        instance=client.instance,
+        deployment=client.deployment,
+        association=association(client.deployment, declared).value,
         epoch=client.epoch,
         browser=client.browser,
         namespaces=client.namespaces,

@@ -8,12 +8,15 @@ from typing import Annotated
 import typer
 
 from farm.cli import (
+    deployments,
     doctor,
+    events,
     evidence,
     files,
     fleet,
     identities,
     jobs,
+    leaving,
     live,
     namespaces,
     output,
@@ -38,6 +41,9 @@ app.add_typer(files.app, name="files")
 app.command()(fleet.agents)
 app.command()(fleet.workers)
 app.command()(fleet.windows)
+app.command()(leaving.drain)
+app.add_typer(deployments.app, name="deployments")
+app.command()(events.events)
 app.command()(pools.pools)
 jobs.app.command()(pools.why)
 app.command()(live.live)

@@ -1,5 +1,9 @@
 """`farm agents`, `farm workers` and `farm windows`: what there is to work with."""
 
+from typing import Annotated
+
+import typer
+
 from farm.cli import output
 from farm.cli.connect import AsJson, farm_command
 from farm.cli.exits import ExitCode
@@ -8,9 +12,18 @@ from farm.sdk import FarmClient
 
 
 @farm_command
-async def agents(client: FarmClient, as_json: AsJson = False) -> ExitCode:
+async def agents(
+    client: FarmClient,
+    *,
+    deployment: Annotated[
+        str | None, typer.Option("--deployment", help="Only those that were rolled out as this.")
+    ] = None,
+    as_json: AsJson = False,
+) -> ExitCode:
     """List the agents."""
     found = await client.agents()
+    if deployment is not None:
+        found = tuple(agent for agent in found if agent.deployment == deployment)
     if as_json:
         output.write_json(output.of_models(found))
         return ExitCode.SUCCEEDED
@@ -41,7 +54,9 @@ def _state(agent: AgentView) -> str:
         return agent.excluded.replace("_", " ")
     if not agent.draining:
         return "present"
-    return f"draining ({agent.draining_because})" if agent.draining_because else "draining"
+    asked = None if agent.drain is None else f"asked by {agent.drain.by}"
+    because = agent.draining_because or asked
+    return f"draining ({because})" if because else "draining"
 
 
 def _windows(number: int, prepared: int) -> str:

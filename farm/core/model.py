@@ -176,6 +176,15 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DrainOrder:
+    """An agent is to leave. The order ends with the link it was given on."""
+
+    by: str
+    """Who wants it, for people."""
+    since: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
     """One agent as the registry knows it at one moment, with all it has reported."""
 
@@ -196,9 +205,14 @@ class Client:
     node: str | None = None
     """Where it is, such as its host or the way its traffic goes out; never an empty text."""
     excluded: Exclusion | None = None
+    deployment: str | None = None
+    """What it was rolled out as, in its own words; None for one started by hand."""
     draining: bool = False
+    """It takes nothing new, because it says so or was asked to leave."""
     draining_because: str = ""
     """In its own words; empty where it has been asked to, or does not say."""
+    drain: DrainOrder | None = None
+    """That it was asked to leave, on this link."""
     browser: str | None = None
     windows: Mapping[WindowId, Window] = field(default_factory=dict)
     contexts: Mapping[ContextId, Context] = field(default_factory=Contexts)

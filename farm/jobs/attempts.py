@@ -21,6 +21,7 @@ from farm.jobs.endings import End, lost
 from farm.jobs.feed import JobFeed
 from farm.jobs.files import JobSpec, Place, to_plan
 from farm.jobs.live import AttemptMovedError, LiveAttempt, LiveAttempts
+from farm.jobs.meters import AttemptMeters
 from farm.jobs.rules import AttemptRules
 from farm.jobs.watching import Watch, renew
 from farm.manager.delivery import AppNode
@@ -48,6 +49,7 @@ class AttemptRunner:
         clock: Clock,
         new_id: Callable[[str], str],
         rules: AttemptRules,
+        meters: AttemptMeters,
         on_success: Callable[[], None],
     ) -> None:
         self._ledger = ledger
@@ -57,6 +59,7 @@ class AttemptRunner:
         self._clock = clock
         self._new_id = new_id
         self._rules = rules
+        self._meters = meters
         self._on_success = on_success
         self._watch = Watch(app_node, clock, renew_interval_s=rules.renew_interval_s)
         self._deciding = Deciding(ledger, rules)
@@ -178,6 +181,7 @@ class AttemptRunner:
                 await self._pause(job, error)
                 continue
             if attempt is not None:
+                self._meters.dispatched(job.namespace)
                 self._feed.publish(job.job_id, may_rest=False)
             return attempt
 
@@ -234,6 +238,8 @@ class AttemptRunner:
             job_state=finish.job_state.value,
             reason=end.failure.reason.value if end.failure else None,
         )
+        took_s = self._clock() - attempt.started_at
+        self._meters.completed(job.namespace, end.state, took_s)
         if end.state is AttemptState.SUCCEEDED:
             self._on_success()
         return finished

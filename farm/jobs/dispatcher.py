@@ -16,8 +16,10 @@ from farm.jobs.attempts import AttemptRunner
 from farm.jobs.feed import JobFeed
 from farm.jobs.leasing import Leases
 from farm.jobs.live import LiveAttempts
+from farm.jobs.parking import Parking
 from farm.jobs.placing import Placing
 from farm.jobs.ports import Progress, Waiting
+from farm.manager.agent_news import AgentNews, LeavingReason
 from farm.manager.delivery import Send
 from farm.manager.manager import WorkerContextManager
 from farm.protocol import messages as wire
@@ -62,6 +64,8 @@ class JobDispatcher:
         live: LiveAttempts,
         leases: Leases,
         feed: JobFeed,
+        news: AgentNews,
+        parking: Parking,
         clock: Clock,
         gone: GoneRule,
         coordinator: str | None = None,
@@ -71,6 +75,7 @@ class JobDispatcher:
         self._registry = registry
         self._live = live
         self._feed = feed
+        self._news = news
         self._clock = clock
         self._gone = gone
         self._placing = Placing(
@@ -81,6 +86,7 @@ class JobDispatcher:
             clock=clock,
             stir=self._stir,
             generation=registry.generation,
+            parking=parking,
             coordinator=coordinator,
             shared=shared,
         )
@@ -226,6 +232,8 @@ class JobDispatcher:
         if removed is not None:
             log.warning("agent.gone", client_id=client.client_id, link_open=client.link is not None)
             await self._lose_all_of(client.client_id, "the agent has gone silent")
+            if client.link is not None:  # else it was told when that closed
+                self._news.disconnected(client, LeavingReason.TIMEOUT)
 
     # The loop
 

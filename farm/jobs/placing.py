@@ -17,6 +17,7 @@ from farm.jobs.attempts import AttemptRunner
 from farm.jobs.explaining import waiting_for
 from farm.jobs.files import JobSpec, Place, falls_back_to, place_of
 from farm.jobs.leasing import Leases
+from farm.jobs.parking import Parking
 from farm.jobs.placement import request_for
 from farm.jobs.ports import Waiting
 from farm.manager.manager import Acquired, Creation, NotAcquired, WorkerContextManager
@@ -65,6 +66,7 @@ class Placing:
         clock: The time.
         stir: Called when a job that was placed has ended, or has not begun.
         generation: Grows with every change in the pool after which somebody may take a job.
+        parking: Is told of jobs that nobody could take.
         coordinator: See `JobDispatcher`.
         shared: Where others place jobs of the same queue.
     """
@@ -79,6 +81,7 @@ class Placing:
         clock: Clock,
         stir: Stir,
         generation: Callable[[], int],
+        parking: Parking,
         coordinator: str | None,
         shared: SharedLedger | None = None,
     ) -> None:
@@ -89,6 +92,7 @@ class Placing:
         self._clock = clock
         self._stir = stir
         self._generation = generation
+        self._parking = parking
         self._coordinator = coordinator
         self._shared = shared
         self._closed = False
@@ -304,6 +308,7 @@ class Placing:
         if self._closed:
             return
         before = self._waiting.get(job.match_key)
+        self._parking.parked(job, waiting, before)
         since = self._clock() if before is None else before.since
         self._waiting[job.match_key] = replace(waiting, since=since)
 

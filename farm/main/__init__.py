@@ -30,20 +30,29 @@ from farm.jobs.why import Explaining
 from farm.main.jobs import JobRules, jobs_of
 from farm.main.keys import admin_token_of, keyring_of, live_key, preset_agent_token
 from farm.main.live import live_of
+from farm.main.metering import store_times
 from farm.main.running import Coordinator, correspond, expiring, lives, look_after
 from farm.main.serving import announced, listening, only_one
 from farm.main.sharing import same_files
 from farm.main.stores import Stores, ledger_of, shared_of, stores_of
 from farm.manager.admission import Registrations
+from farm.manager.agent_news import AgentNews
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
+from farm.manager.leaving import Leaving
 from farm.manager.loops import every
 from farm.manager.namespaces import NamespaceBook
 from farm.manager.probe import AgentProbe
 from farm.manager.probing import Prober
 from farm.protocol.plan import Egress
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqlBacklog, SqlIdentities, SqlLedger, SqlNamespaces
+from farm.stores.ledger import (
+    SqlBacklog,
+    SqlDeployments,
+    SqlIdentities,
+    SqlLedger,
+    SqlNamespaces,
+)
 from farm.telemetry import configure_logging
 from farm.verify import VERIFY, Verifier
 from farm.verify.stage import Farm
@@ -72,12 +81,14 @@ async def coordinator(settings: Settings) -> AsyncIterator[Coordinator]:
     configure_logging(json=settings.log_json, level=settings.log_level)
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with only_one(settings.data_dir):
-        ledger = ledger_of(settings)
+        metrics = CollectorRegistry()
+        observe = store_times(metrics)
+        ledger = ledger_of(settings, observe)
         store_epoch = await ledger.open()
         try:
             async with (
-                stores_of(settings, store_epoch) as stores,
-                _running(settings, ledger, SqlIdentities(ledger.database), stores) as farm,
+                stores_of(settings, store_epoch, observe) as stores,
+                _running(settings, ledger, SqlIdentities(ledger.database), stores, metrics) as farm,
             ):
                 log.info("farm.started", url=farm.url, store_epoch=store_epoch)
                 yield farm
@@ -87,10 +98,13 @@ async def coordinator(settings: Settings) -> AsyncIterator[Coordinator]:
 
 @contextlib.asynccontextmanager
 async def _running(
-    settings: Settings, ledger: SqlLedger, saved: SqlIdentities, stores: Stores
+    settings: Settings,
+    ledger: SqlLedger,
+    saved: SqlIdentities,
+    stores: Stores,
+    metrics: CollectorRegistry,
 ) -> AsyncIterator[Coordinator]:
     clock, registry, name = stores.clock, stores.registry, stores.coordinator
-    metrics = CollectorRegistry()
     prober = Prober(
         registry,
         clock,
@@ -98,6 +112,7 @@ async def _running(
         window_s=settings.link.window_s,
         metrics=metrics,
         end=lambda client_id, link: links.end(client_id, link),
+        tell=lambda client_id, exclusion: registrations.verdict(client_id, exclusion),
     )
     app_node = AppNode(commands=stores.commands, relay=stores.relay, watcher=prober, clock=clock)
     identities = IdentityBook(
@@ -120,6 +135,7 @@ async def _running(
         registry=registry,
         app_node=app_node,
         identities=identities,
+        events=stores.events,
         clock=clock,
         rules=JobRules(
             attempts=AttemptRules(
@@ -138,6 +154,7 @@ async def _running(
         ),
         placements=stored,
         coordinator=name,
+        metrics=metrics,
         shared=shared,
         relay=stores.relay,
         on_success=readiness.worked,
@@ -164,9 +181,12 @@ async def _running(
         clock,
         minting=settings.namespaces.minting or "closed",
         own=frozenset({VERIFY}),
+        tell=stores.events.publish,
         moved=moved,
     )
-    registrations = Registrations(registry, clock, gate=namespaces)
+    registrations = Registrations(
+        registry, clock, gate=namespaces, tell=stores.events.publish, metrics=metrics
+    )
     links = AgentLinks(
         registry=registry,
         registrations=registrations,
@@ -175,6 +195,7 @@ async def _running(
         recorder=jobs.recorder,
         disconnects=disconnects,
         interventions=jobs.interventions,
+        events=stores.events,
         sharing=sharing,
         shared=shared,
         channel_refused=channels.refused,
@@ -185,6 +206,15 @@ async def _running(
             max_frame_bytes=settings.link.max_frame_bytes,
             coordinator=name or "farm",
         ),
+    )
+    leaving = Leaving(
+        registry=registry,
+        app_node=app_node,
+        news=AgentNews(stores.events),
+        end_link=links.end,
+        clock=clock,
+        drain_s=settings.link.drain_s,
+        metrics=metrics,
     )
     polls = LongPolls(links)
     verifier = Verifier(
@@ -226,6 +256,9 @@ async def _running(
             identities=identities,
             dispatcher=jobs.dispatcher,
             feed=jobs.feed,
+            events=stores.events,
+            leaving=leaving,
+            deployments=SqlDeployments(ledger.database),
             tokens=tokens,
             namespaces=namespaces,
             owns=links.may_act,
@@ -267,6 +300,7 @@ async def _running(
         dispatching = lives(stores, jobs.dispatcher, sharing, links, readiness, shared)
         loops = [
             group.create_task(dispatching, name="dispatch"),
+            group.create_task(stores.events.run(), name="events"),
             group.create_task(polls.run(), name="long polls"),
             group.create_task(prober.run(), name="probe"),
             group.create_task(

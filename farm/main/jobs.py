@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from prometheus_client import CollectorRegistry
+
 from farm.clock import Clock
 from farm.jobs.attempts import AttemptRunner
 from farm.jobs.dispatcher import GoneRule, JobDispatcher
@@ -12,14 +14,18 @@ from farm.jobs.ids import random_id
 from farm.jobs.interventions import ANSWER_S, Interventions
 from farm.jobs.leasing import Leases
 from farm.jobs.live import LiveAttempts
+from farm.jobs.meters import AttemptMeters
 from farm.jobs.neighbours import Neighbours
 from farm.jobs.owning import Owning
+from farm.jobs.parking import Parking
 from farm.jobs.recorder import Recorder
 from farm.jobs.rules import AttemptRules
 from farm.jobs.service import JobService
+from farm.manager.agent_news import AgentNews
 from farm.manager.delivery import AppNode
 from farm.manager.manager import WorkerContextManager
 from farm.manager.relay import Relay
+from farm.stores.ports.cluster_events import ClusterEvents
 from farm.stores.ports.ledger import Ledger
 from farm.stores.ports.placements import PlacementReader
 from farm.stores.ports.registries import Registry
@@ -63,10 +69,12 @@ def jobs_of(
     registry: Registry,
     app_node: AppNode,
     identities: IdentityBook,
+    events: ClusterEvents,
     clock: Clock,
     rules: JobRules,
     placements: PlacementReader | None = None,
     coordinator: str | None = None,
+    metrics: CollectorRegistry | None = None,
     shared: SharedLedger | None = None,
     relay: Relay | None = None,
     on_success: Callable[[], None] = lambda: None,
@@ -79,10 +87,12 @@ def jobs_of(
         registry: Who is there, and what is lent.
         app_node: Who speaks to the agents.
         identities: What is saved of identities.
+        events: Where it is told what happens.
         clock: The time.
         rules: What they are held to.
         placements: On which nodes the work of each namespace runs; None is on any.
         coordinator: See `JobDispatcher`.
+        metrics: Where attempts are counted.
         shared: The same ledger as one that others share.
         relay: Reaches those.
         on_success: Called when an attempt has succeeded.
@@ -113,11 +123,14 @@ def jobs_of(
             clock=clock,
             new_id=random_id,
             rules=rules.attempts,
+            meters=AttemptMeters(CollectorRegistry() if metrics is None else metrics),
             on_success=on_success,
         ),
         live=live,
         leases=Leases(identities.store),
         feed=feed,
+        news=AgentNews(events),
+        parking=Parking(events),
         clock=clock,
         gone=GoneRule(after_s=rules.gone_after_s, postponed_s=rules.postponed_s),
         coordinator=coordinator,

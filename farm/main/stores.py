@@ -17,10 +17,12 @@ from farm.core.commands import Retention
 from farm.errors import InvalidInputError, StoreUnavailableError
 from farm.manager.relay import Relay
 from farm.stores.ledger import SqliteDatabase, SqlLedger
-from farm.stores.memory import MemoryCommandLog, MemoryRegistry
+from farm.stores.memory import MemoryClusterEvents, MemoryCommandLog, MemoryRegistry
+from farm.stores.ports.cluster_events import ClusterEvents
 from farm.stores.ports.commands import CommandLog
 from farm.stores.ports.registries import Registry
 from farm.stores.ports.routes import CoordinatorId
+from farm.stores.ports.timing import Observe, unobserved
 
 if TYPE_CHECKING:
     from farm.stores.ledger.sharing import SqlSharing
@@ -51,6 +53,7 @@ class Stores:
 
     registry: Registry
     commands: CommandLog
+    events: ClusterEvents
     clock: Clock
     memory: Memory
     relay: Relay | None = None
@@ -58,14 +61,14 @@ class Stores:
     """This one's name among those that share; None where it is alone."""
 
 
-def ledger_of(settings: Settings) -> SqlLedger:
+def ledger_of(settings: Settings, observe: Observe = unobserved) -> SqlLedger:
     """Make the ledger that the settings ask for; it is not open yet.
 
     Raises:
         InvalidInputError: If they ask for PostgreSQL, and its client is not installed.
     """
     if settings.ledger.url is None:
-        return SqlLedger(SqliteDatabase(settings.data_dir / "farm.db"))
+        return SqlLedger(SqliteDatabase(settings.data_dir / "farm.db"), observe=observe)
     try:
         from farm.stores.ledger.postgres import PostgresDatabase, Share
     except ModuleNotFoundError as error:
@@ -73,7 +76,9 @@ def ledger_of(settings: Settings) -> SqlLedger:
     share = None
     if settings.shares_ledger:
         share = Share(name=_name(settings.data_dir), lease_s=settings.ledger.lease_s)
-    return SqlLedger(PostgresDatabase(settings.ledger.url.get_secret_value(), share))
+    return SqlLedger(
+        PostgresDatabase(settings.ledger.url.get_secret_value(), share), observe=observe
+    )
 
 
 def shared_of(settings: Settings, ledger: SqlLedger) -> "SqlSharing | None":
@@ -88,7 +93,9 @@ def shared_of(settings: Settings, ledger: SqlLedger) -> "SqlSharing | None":
 
 
 @contextlib.asynccontextmanager
-async def stores_of(settings: Settings, store_epoch: int) -> AsyncIterator[Stores]:
+async def stores_of(
+    settings: Settings, store_epoch: int, observe: Observe = unobserved
+) -> AsyncIterator[Stores]:
     """Open the stores that the settings ask for.
 
     Raises:
@@ -102,19 +109,24 @@ async def stores_of(settings: Settings, store_epoch: int) -> AsyncIterator[Store
                 store_epoch=store_epoch, presence_window_s=settings.link.window_s
             ),
             commands=MemoryCommandLog(since=system_clock(), retention=_retention(settings)),
+            events=MemoryClusterEvents(system_clock),
             clock=system_clock,
             memory=_OwnMemory(),
         )
         return
-    async with _shared(settings, settings.redis.url.get_secret_value(), store_epoch) as stores:
+    url = settings.redis.url.get_secret_value()
+    async with _shared(settings, url, store_epoch, observe) as stores:
         yield stores
 
 
 @contextlib.asynccontextmanager
-async def _shared(settings: Settings, url: str, life: int) -> AsyncIterator[Stores]:
+async def _shared(
+    settings: Settings, url: str, life: int, observe: Observe
+) -> AsyncIterator[Stores]:
     try:
         from farm.stores.redis import (
             RedisClock,
+            RedisClusterEvents,
             RedisCommandLog,
             RedisRegistry,
             RedisRoutes,
@@ -130,6 +142,7 @@ async def _shared(settings: Settings, url: str, life: int) -> AsyncIterator[Stor
         reservation_timeout_s=_RESERVED_S + settings.jobs.provision_timeout_s,
         shard=settings.redis.shard,
         require_noeviction=settings.redis.require_noeviction,
+        observe=observe,
     )
     try:
         clock = RedisClock(redis, steady=steady_clock)
@@ -140,6 +153,7 @@ async def _shared(settings: Settings, url: str, life: int) -> AsyncIterator[Stor
         yield Stores(
             registry=registry,
             commands=RedisCommandLog(registry, retention=_retention(settings)),
+            events=RedisClusterEvents(registry, clock),
             clock=clock,
             memory=memory,
             relay=Relay(routes),

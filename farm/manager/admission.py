@@ -5,13 +5,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import prometheus_client
 import structlog
 
 from farm.clock import Clock
 from farm.core.admission import Claim, Enrolment, Refusal, RefusedFor, reject
 from farm.core.model import Client, ClientId, LinkId, Namespace, Token
+from farm.core.pools import Exclusion
 from farm.core.reservation import Denial
 from farm.protocol import messages as wire
+from farm.stores.ports.cluster_events import EventKind
 from farm.stores.ports.registries import ConnectionRegistry
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -101,6 +104,7 @@ class Registrations:
         clock: The time.
         gate: Mints namespaces and holds their placement; without one neither is done.
         tell: Hears of those who come and go.
+        metrics: Where refusals are counted.
     """
 
     def __init__(
@@ -110,13 +114,30 @@ class Registrations:
         *,
         gate: NamespaceGate | None = None,
         tell: Tell = lambda *_: None,
+        metrics: prometheus_client.CollectorRegistry | None = None,
     ) -> None:
+        self._refusals = prometheus_client.Counter(
+            "farm_admission_refusals",
+            "Agents that were not let in, each time they dialled, by reason.",
+            ["reason"],
+            registry=prometheus_client.CollectorRegistry() if metrics is None else metrics,
+        )
         self._registry = registry
         self._clock = clock
         self._gate = gate
         self._tell = tell
         self.audit = AdmissionAudit(tell)
         self._current: dict[ClientId, Registration] = {}
+
+    def verdict(self, client_id: ClientId, exclusion: Exclusion | None) -> None:
+        """Tell that an agent that is linked here is kept out for now, or is not any more."""
+        registration = self._current.get(client_id)
+        if registration is not None:
+            self._say(
+                EventKind.VERDICT_CHANGED,
+                registration,
+                exclusion=None if exclusion is None else exclusion.value,
+            )
 
     def connected(self) -> Mapping[Namespace, int]:
         """Count the agents that are linked here, by namespace."""
@@ -130,6 +151,7 @@ class Registrations:
         """
         admitted = await self._admit(knock, enrolment)
         if isinstance(admitted, Refusal):
+            self._refusals.labels(admitted.reason.value).inc()
             self.audit.refused(knock.claim, enrolment, admitted)
             return admitted
         self.audit.admitted(enrolment)
@@ -166,22 +188,34 @@ class Registrations:
 
     async def end(self, registration: "Registration", reason: str) -> bool:
         """See `Registration.end`."""
-        self._leave(registration, reason)
-        client = registration.client
-        if client.link is None:
-            return False
-        return await self._registry.unlink(client.client_id, client.link, now=self._clock())
+        client, told = registration.client, True
+        try:
+            known = client.link is not None and await self._registry.unlink(
+                client.client_id, client.link, now=self._clock()
+            )
+            # Who took it off the register has said why; that its link then ends is no news.
+            told = known or reason != DISCONNECT
+        finally:
+            self._leave(registration, reason, told=told)
+        return known
 
-    def _leave(self, registration: "Registration", reason: str) -> None:
+    def _leave(self, registration: "Registration", reason: str, *, told: bool = True) -> None:
         client_id = registration.client.client_id
         current = self._current.get(client_id)
         if current is not None and current.place == registration.place:
             del self._current[client_id]
-            self._say("agent_disconnected", current, reason=reason)
+            if told:
+                self._say("agent_disconnected", current, reason=reason)
 
-    def _say(self, kind: str, registration: "Registration", **more: str) -> None:
+    def _say(self, kind: str, registration: "Registration", **more: str | None) -> None:
         client = registration.client
-        said = {"client_id": client.client_id, "transport": registration.transport, **more}
+        said = {
+            "client_id": client.client_id,
+            "transport": registration.transport,
+            "node": client.node,
+            "deployment": client.deployment,
+            **more,
+        }
         for namespace in client.namespaces:
             self._tell(kind, namespace, said)
 

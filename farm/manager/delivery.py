@@ -166,12 +166,26 @@ class AppNode:
         else:
             await self._relay.tell(client_id, message)
 
-    async def tell_here(self, client_id: ClientId, message: wire.ToAgent) -> None:
+    async def signal(self, client_id: ClientId, message: wire.ToAgent) -> None:
+        """Send a message and know that it was handed to the agent's link, wherever that is held.
+
+        Raises:
+            ClientAbsentError: If it was not, or nobody says that it was.
+            StoreUnavailableError: If where the link is can't be read; nothing was sent.
+        """
+        if self._relay is None or client_id in self._links:
+            await self.tell_here(client_id, message)
+        else:
+            await self._relay.signal(client_id, message)
+
+    async def tell_here(self, client_id: ClientId, message: wire.ToAgent) -> LinkId:
         """See `Carrier.tell_here`."""
         current = self._links.get(client_id)
         if current is None:
             raise _not_connected(client_id)
-        await current[1](message)
+        link, send = current
+        await send(message)
+        return link
 
     async def tell_all(self, message: wire.ToAgent) -> None:
         """Send a message to every agent that is connected here."""

@@ -23,7 +23,7 @@ class Order(Letter):
 
 
 class Word(Letter):
-    """What became of an order: the link it went out on, or why it did not."""
+    """What became of an order or signal: the link it went out on, or why it did not."""
 
     kind: Literal["word"] = "word"
     command_id: str
@@ -35,6 +35,16 @@ class Passage(Letter):
     """Tell your agent; nobody waits."""
 
     kind: Literal["passage"] = "passage"
+    client_id: str
+    message: wire.ToAgent
+
+
+class Signal(Letter):
+    """Tell your agent, and write back a `Word`: no link, no signal."""
+
+    kind: Literal["signal"] = "signal"
+    sender: str
+    signal_id: str
     client_id: str
     message: wire.ToAgent
 
@@ -83,5 +93,7 @@ class Granted(Letter):
 
 
 AboutJobs = Change | Wish | Granted
-AnyLetter = Annotated[Order | Word | Passage | Reply | AboutJobs, Field(discriminator="kind")]
+AnyLetter = Annotated[
+    Order | Word | Passage | Signal | Reply | AboutJobs, Field(discriminator="kind")
+]
 letters: TypeAdapter[AnyLetter] = TypeAdapter(AnyLetter)

@@ -23,6 +23,9 @@ from farm.stores.ports.registries import Registry
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
+Tell = Callable[[ClientId, Exclusion | None], None]
+"""(agent, why it is kept out from now on) -> None."""
+
 _NONCE = "probe-"
 """So begin the nonces of questions. Those of heartbeats are numbers, which their agent counts."""
 
@@ -48,6 +51,7 @@ class Prober:
         window_s: The window of the heartbeats, from which all other times follow.
         metrics: Where the outcomes are counted.
         end: Has a link closed that is held here, so that its agent dials again.
+        tell: Hears of each agent that is found otherwise than before.
     """
 
     def __init__(
@@ -59,12 +63,14 @@ class Prober:
         window_s: float,
         metrics: CollectorRegistry,
         end: Callable[[ClientId, LinkId], None],
+        tell: Tell = lambda *_: None,
     ) -> None:
         self._registry = registry
         self._clock = clock
         self._coordinator = coordinator
         self._window_s = window_s
         self._end = end
+        self._tell = tell
         self._outcomes = Counter(
             "farm_probes",
             "Questions to the runtimes of agents, by what has come of them.",
@@ -182,6 +188,7 @@ class Prober:
             )
         elif before is not None:
             log.info("agent.reachable", client_id=client_id, was=before.value)
+        self._tell(client_id, kind)
         return True
 
     async def _publish(self) -> None:

@@ -1,6 +1,7 @@
 """Commands for agents whose link another coordinator holds, and their way back."""
 
 import asyncio
+import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from farm.manager.letters import (
     Order,
     Passage,
     Reply,
+    Signal,
     Wish,
     Word,
     letters,
@@ -69,7 +71,7 @@ class Carrier(Protocol):
         """
         ...
 
-    async def tell_here(self, client_id: ClientId, message: wire.ToAgent) -> None:
+    async def tell_here(self, client_id: ClientId, message: wire.ToAgent) -> LinkId:
         """Send a message on a link held here. Raises ClientAbsentError if there is none."""
         ...
 
@@ -162,7 +164,7 @@ class Relay:
             namespace=namespace,
             command=command,
         )
-        word = await self._word_of(route.coordinator, order)
+        word = await self._word_of(route.coordinator, command.command_id, order)
         if word is None:
             if await self._is_withdrawn(node, namespace, command.command_id):
                 raise ClientAbsentError(f"the coordinator that holds {client_id} does not answer")
@@ -171,19 +173,18 @@ class Relay:
             raise ClientAbsentError(word.absent)
         return Route(coordinator=route.coordinator, link=LinkId(word.link))
 
-    async def _word_of(self, to: CoordinatorId, order: Order) -> Word | None:
-        command_id = order.command.command_id
+    async def _word_of(self, to: CoordinatorId, id: str, letter: Order | Signal) -> Word | None:
         word: asyncio.Future[Word] = asyncio.get_running_loop().create_future()
-        self._words[command_id] = word
+        self._words[id] = word
         try:
-            if not await self._routes.post(to, order.model_dump_json(exclude_none=True)):
+            if not await self._routes.post(to, letter.model_dump_json(exclude_none=True)):
                 return None
             async with asyncio.timeout(self._word_within_s):
                 return await word
         except (TimeoutError, StoreUnavailableError):
             return None  # it may have been posted, read, and done
         finally:
-            del self._words[command_id]
+            del self._words[id]
 
     @staticmethod
     async def _is_withdrawn(node: Carrier, namespace: Namespace | None, command_id: str) -> bool:
@@ -210,6 +211,28 @@ class Relay:
             raise ClientAbsentError(f"agent {client_id} is out of reach: {error.detail}") from error
         if not posted:
             raise _not_connected(client_id)
+
+    async def signal(self, client_id: ClientId, message: wire.ToAgent) -> None:
+        """Have a message sent, and hear that it was.
+
+        Raises:
+            ClientAbsentError: If it was not, or nobody says that it was.
+            StoreUnavailableError: If where its link is can't be read; nothing was sent.
+        """
+        route = await self._routes.route(client_id)
+        if route is None:
+            raise _not_connected(client_id)
+        letter = Signal(
+            sender=self._routes.coordinator,
+            signal_id=f"signal-{secrets.token_hex(8)}",
+            client_id=client_id,
+            message=message,
+        )
+        word = await self._word_of(route.coordinator, letter.signal_id, letter)
+        if word is None:
+            raise ClientAbsentError(f"the coordinator that holds {client_id} does not answer")
+        if word.link is None:
+            raise ClientAbsentError(word.absent)
 
     # Of jobs
 
@@ -273,6 +296,15 @@ class Relay:
             word = Word(command_id=command_id, absent=error.detail)
         await self._routes.post(sender, word.model_dump_json(exclude_none=True))
 
+    async def _signal(self, node: Carrier, signal: Signal) -> None:
+        try:
+            link = await node.tell_here(ClientId(signal.client_id), signal.message)
+            word = Word(command_id=signal.signal_id, link=link)
+        except ClientAbsentError as error:
+            word = Word(command_id=signal.signal_id, absent=error.detail)
+        sender = CoordinatorId(signal.sender)
+        await self._routes.post(sender, word.model_dump_json(exclude_none=True))
+
     # The loops
 
     async def _read(self, node: Carrier) -> None:
@@ -303,6 +335,8 @@ class Relay:
                     word.set_result(letter)
             case Passage(client_id=client_id, message=message):
                 await node.tell_here(ClientId(client_id), message)
+            case Signal():
+                await self._signal(node, letter)
             case Reply(client_id=client_id, answer=answer, noted=noted):
                 await node.taken_in(ClientId(client_id), answer, noted=noted)
             case Change() | Wish() | Granted():

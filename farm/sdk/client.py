@@ -37,13 +37,14 @@ from farm.protocol.resources import (
     WorkerView,
 )
 from farm.sdk.errors import FarmUnreachableError
+from farm.sdk.fleet import FleetCalls
 from farm.sdk.pools import PoolCalls
 from farm.sdk.streams import lines, server_sent
 from farm.sdk.transport import QUIET_S, Query, Transport, chunks, parsed
 from farm.sdk.transport import path_of as _path
 
 
-class FarmClient(PoolCalls):
+class FarmClient(FleetCalls, PoolCalls):
     """A farm, by its URL and a token of scope admin. Use it as an async context manager.
 
     Every call raises `FarmApiError` where the farm answers with a problem and

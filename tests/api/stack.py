@@ -35,18 +35,27 @@ from farm.jobs.service import JobService
 from farm.jobs.why import Explaining
 from farm.main.live import live_of
 from farm.manager import WorkerContextManager
+from farm.manager.agent_news import AgentNews
 from farm.manager.delivery import AppNode
+from farm.manager.leaving import Leaving
 from farm.manager.misses import Misses
 from farm.manager.namespaces import NamespaceBook
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqlBacklog, SqliteDatabase, SqlLedger, SqlNamespaces
-from farm.stores.memory import MemoryCommandLog, MemoryRegistry
+from farm.stores.ledger import (
+    SqlBacklog,
+    SqlDeployments,
+    SqliteDatabase,
+    SqlLedger,
+    SqlNamespaces,
+)
+from farm.stores.memory import MemoryClusterEvents, MemoryCommandLog, MemoryRegistry
 from farm.stores.records import Attempt, Evidence, Expected, Finish, Item
 from tests.identities import identity_book
 
 DEFAULT = Namespace("default")
 AGENT = ClientId("agent-1")
 JOB: Mapping[str, Any] = {"name": "a job", "steps": [{"goto": "https://example.com/"}]}
+HELD_EVENTS = 100
 MAX_ARTIFACT = 256 * 1024
 LIVE = LiveSettings(grace_s=0.3, max_viewers_per_tab=5)
 
@@ -88,6 +97,10 @@ class Stack:
     registry: MemoryRegistry
     dispatcher: StandInDispatcher
     feed: JobFeed
+    events: MemoryClusterEvents
+    leaving: Leaving
+    ended: list[ClientId]
+    """Whose links were ended."""
     tokens: TokenBook
     namespaces: NamespaceBook
     told: list[tuple[str, Namespace, Mapping[str, Any]]]
@@ -246,6 +259,7 @@ async def running(
     try:
         registry = MemoryRegistry(store_epoch=store_epoch, presence_window_s=10.0)
         dispatcher, feed, probe = StandInDispatcher(), JobFeed(), Probe()
+        events = MemoryClusterEvents(system_clock, held=HELD_EVENTS)
         tokens = TokenBook(ledger, system_clock)
         told: list[tuple[str, Namespace, Mapping[str, Any]]] = []
         namespaces = NamespaceBook(
@@ -259,6 +273,7 @@ async def running(
         log = MemoryCommandLog(since=system_clock(), retention=Retention(keep=10))
         node = AppNode(commands=log, clock=system_clock)
         owners: dict[ClientId, str] = {}
+        ended: list[ClientId] = []
         misses = Misses()
         manager = WorkerContextManager(
             context_registry=registry,
@@ -290,6 +305,15 @@ async def running(
             coordinator=coordinator,
             metrics=metrics,
         )
+        leaving = Leaving(
+            registry=registry,
+            app_node=node,
+            news=AgentNews(events),
+            end_link=lambda client_id, _: ended.append(client_id),
+            clock=system_clock,
+            drain_s=60.0,
+            metrics=metrics,
+        )
         app = build_app(
             deps=Deps(
                 ledger=ledger,
@@ -302,6 +326,9 @@ async def running(
                 identities=identities,
                 dispatcher=dispatcher,
                 feed=feed,
+                events=events,
+                leaving=leaving,
+                deployments=SqlDeployments(database),
                 tokens=tokens,
                 namespaces=namespaces,
                 owns=owns,
@@ -338,6 +365,9 @@ async def running(
                     registry=registry,
                     dispatcher=dispatcher,
                     feed=feed,
+                    events=events,
+                    leaving=leaving,
+                    ended=ended,
                     tokens=tokens,
                     namespaces=namespaces,
                     told=told,

@@ -52,6 +52,8 @@ class Served:
     links: AgentLinks
     url: str
     bearer: Principal
+    before: int = 0
+    """The number of the last event before."""
 
 
 BEARER = Principal(token_id="token-1", scope="agent", namespace=Namespace("default"))
@@ -70,11 +72,12 @@ async def serving(
     async with farm_on(directory, registry=registry, name=name) as farm:
         links = AgentLinks(
             registry=farm.registry,
-            registrations=Registrations(farm.registry, farm.clock),
+            registrations=Registrations(farm.registry, farm.clock, tell=farm.events.publish),
             app_node=farm.node,
             dispatcher=farm.dispatcher,
             recorder=farm.recorder,
             interventions=farm.interventions,
+            events=farm.events,
             disconnects=Disconnects(farm.manager, farm.clock, grace_s=grace_s),
             sharing=None if name is None else farm.sharing,
             clock=farm.clock,
@@ -105,6 +108,7 @@ async def serving(
                 sessions = group.create_task(polls.run())
                 await web.TCPSite(runner, "127.0.0.1", port).start()
                 here.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+                here.before = farm.events.last()
                 yield here
                 await links.close_all()
                 sessions.cancel()
@@ -421,6 +425,52 @@ async def test_an_agent_that_says_bye_is_forgotten(served: Served, agent: Dialle
     async with asyncio.timeout(5):
         while await client(served) is not None:
             await asyncio.sleep(0.005)
+
+
+def news(served: Served) -> list[tuple[str, Any]]:
+    """What the agent's namespace was told, and the part of it that says why."""
+    found = served.farm.events.read(BEARER.namespace, served.before, limit=100)
+    assert found is not None
+    assert all(event.data["client_id"] == A for event in found.events)
+    why = ("reason", "draining")
+    return [
+        (event.kind, next((event.data[key] for key in why if key in event.data), None))
+        for event in found.events
+    ]
+
+
+async def test_who_follows_the_farm_is_told_that_an_agent_came_drains_and_said_goodbye(
+    served: Served, agent: Dialled
+) -> None:
+    await agent.greeted()
+    await agent.link.send(wire.Report(epoch_number=1, number=1, draining=True))
+    await agent.link.send(wire.Bye())
+    await until(lambda: len(news(served)) == 3)
+    assert news(served) == [
+        ("agent_connected", None),
+        ("agent_draining", True),
+        ("agent_disconnected", "deregistered"),
+    ]
+
+
+async def test_that_a_link_closed_is_told_as_just_that_and_once(
+    served: Served, agent: Dialled
+) -> None:
+    await agent.greeted()
+    await served.links.close_all()
+    await until(lambda: len(news(served)) == 2)
+    await served.farm.passes(100 * WINDOW_S)
+    await served.farm.dispatcher.sweep_gone()
+    assert news(served) == [("agent_connected", None), ("agent_disconnected", "disconnect")]
+
+
+async def test_that_an_agent_was_silent_for_too_long_is_told_as_a_timeout(
+    served: Served, agent: Dialled
+) -> None:
+    await agent.greeted()
+    await served.farm.passes(100 * WINDOW_S)
+    await served.farm.dispatcher.sweep_gone()
+    assert news(served) == [("agent_connected", None), ("agent_disconnected", "timeout")]
 
 
 async def test_a_new_browser_on_the_same_link_is_a_new_epoch(

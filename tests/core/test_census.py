@@ -5,7 +5,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 
 from farm.core import decide, verdicts
 from farm.core.census import (
@@ -22,6 +22,7 @@ from farm.core.pools import JOB, Exclusion
 from tests.core.test_decide import NOW, WINDOW_S, client, request, requests, snapshot, snapshots
 
 V = PoolVerdict
+SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SHAPES: list[tuple[dict[str, int], PoolVerdict]] = [
     ({}, V.NO_LIVE_POLLERS),
     ({"in_pool": 1}, V.POLLERS_INCOMPATIBLE),
@@ -169,6 +170,7 @@ def test_a_queue_that_is_not_declared_has_its_own_remedy() -> None:
     assert "declared" in undeclared.remedy
 
 
+@SLOW
 @given(request=requests, snapshot=snapshots)
 def test_counts_are_nested_and_what_is_told_apart_is_disjoint(
     request: Request, snapshot: Snapshot
@@ -190,6 +192,7 @@ def test_counts_are_nested_and_what_is_told_apart_is_disjoint(
     assert not found.compatible or found.last_compatible_age_s == 0
 
 
+@SLOW
 @given(request=requests, snapshot=snapshots)
 def test_verdict_and_reasons_are_one_explanation(request: Request, snapshot: Snapshot) -> None:
     verdict = decide.explain(request, snapshot)

@@ -39,7 +39,7 @@ from farm.protocol.plan import Egress
 from farm.stores.ledger import SqliteDatabase, SqlLedger
 from farm.stores.ledger.postgres import PostgresDatabase, Share
 from farm.stores.ledger.sharing import SqlSharing
-from farm.stores.memory import MemoryCommandLog, MemoryRegistry
+from farm.stores.memory import MemoryClusterEvents, MemoryCommandLog, MemoryRegistry
 from farm.stores.ports.placements import PlacementReader
 from farm.stores.ports.registries import Registry
 from farm.stores.records import Attempt, Job
@@ -93,11 +93,13 @@ class Farm:
         log = MemoryCommandLog(since=self.now)
         self.node = AppNode(commands=log, clock=self.clock)
         self.identities = identity_book(database, self.clock)
+        self.events = MemoryClusterEvents(self.clock)
         jobs = jobs_of(
             ledger=ledger,
             registry=self.registry,
             app_node=self.node,
             identities=self.identities,
+            events=self.events,
             clock=self.clock,
             rules=JobRules(
                 attempts=AttemptRules(

@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 
 from farm.core.admission import Claim, Enrolment, Refusal, RefusedFor
 from farm.core.model import Capacity, Client, ClientId, ClientType, Instant, Namespace, link_of
+from farm.core.pools import Exclusion
 from farm.manager import admission
 from farm.manager.admission import Knock, Registration, Registrations
 from farm.stores.memory import MemoryRegistry
@@ -152,6 +153,17 @@ async def test_the_steps_of_admission_are_in_a_fixed_order(house: House) -> None
 
 def _but(values: dict[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name != key}
+
+
+async def test_what_is_found_of_an_agents_reach_is_told_each_of_its_namespaces(
+    house: House,
+) -> None:
+    await let_in(await house.comes(A, B))
+    house.told.clear()
+    house.door.verdict(ClientId("agent"), Exclusion.REACHABILITY_LOST)
+    house.door.verdict(ClientId("nobody"), None)
+    assert house.kinds() == [("verdict_changed", A), ("verdict_changed", B)]
+    assert {data["exclusion"] for _, _, data in house.told} == {"reachability_lost"}
 
 
 async def test_a_registration_that_ends_twice_is_discounted_and_told_once(house: House) -> None:

@@ -48,6 +48,7 @@ class Desk:
     """Whose outbox takes nothing."""
 
     def __post_init__(self) -> None:
+        self.told: list[tuple[ClientId, Exclusion | None]] = []
         self.prober = Prober(
             self.registry,
             self.clock,
@@ -55,6 +56,7 @@ class Desk:
             window_s=WINDOW_S,
             metrics=self.metrics,
             end=lambda client_id, link: self.ended.append((client_id, link)),
+            tell=lambda client_id, kind: self.told.append((client_id, kind)),
         )
         log = MemoryCommandLog(since=self.clock())
         self.node = AppNode(commands=log, watcher=self.prober, clock=self.clock)
@@ -131,6 +133,18 @@ async def test_who_ceases_to_answer_is_not_chosen_and_is_asked_on_and_one_answer
         await desk.answer(A)
     assert await desk.excluded(A) is None
     assert [(line["event"], line["client_id"]) for line in logs] == [("agent.reachable", A)]
+
+
+async def test_what_is_found_of_an_agent_is_told_when_it_changes(desk: Desk) -> None:
+    await desk.proven(A)
+    await desk.rounds(30)
+    await desk.answer(A)
+    assert desk.told == [
+        (A, Exclusion.OPENING_PROBATION),
+        (A, None),
+        (A, LOST),
+        (A, None),
+    ]
 
 
 async def test_what_could_not_be_asked_does_not_count_against_the_agent_and_is_logged_as_ours(

@@ -102,6 +102,11 @@ class Both:
         await self._first.set_draining(client_id, draining, because=because)
         await self._second.set_draining(client_id, draining, because=because)
 
+    async def fence(self, client_id: ClientId, *, by: str, now: Instant) -> bool:
+        one = await self._first.fence(client_id, by=by, now=now)
+        assert one == await self._second.fence(client_id, by=by, now=now)
+        return one
+
     async def unlink(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:
         one = await self._first.unlink(client_id, link, now=now)
         assert one == await self._second.unlink(client_id, link, now=now)

@@ -247,6 +247,33 @@ async def test_a_result_finds_who_waits_over_whatever_coordinator_the_agent_come
         await until(lambda: three.sent)
 
 
+async def test_a_signal_to_an_agent_linked_elsewhere_is_known_to_have_been_given(
+    registry: RedisRegistry,
+) -> None:
+    async with coordinators(registry, "one", "two") as (one, two):
+        await two.has()
+        await one.node.signal(A, wire.Drain(deadline_s=1.0))
+        assert two.sent == [wire.Drain(deadline_s=1.0)]
+
+
+async def test_a_signal_that_can_not_be_given_is_known_not_to_have_been(
+    registry: RedisRegistry,
+) -> None:
+    async with coordinators(registry, "one", "two", word_within_s=0.5) as (one, two):
+        with pytest.raises(ClientAbsentError, match="not connected"):
+            await one.node.signal(A, wire.Drain())
+        await two.routes.claim(A, LinkId("link-1"))
+        with pytest.raises(ClientAbsentError, match="not connected"):
+            await one.node.signal(A, wire.Drain())
+        await one.routes.claim(A, LinkId("link-1"))
+        await RedisRoutes(registry, coordinator=CoordinatorId("mute"), lease_s=30).claim(
+            A, LinkId("link-1")
+        )
+        with pytest.raises(ClientAbsentError, match="does not answer"):
+            await one.node.signal(A, wire.Drain())
+        assert two.sent == []
+
+
 async def test_an_agent_that_comes_over_is_reached_where_it_is_now(
     registry: RedisRegistry,
 ) -> None:

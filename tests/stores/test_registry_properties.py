@@ -286,7 +286,9 @@ class Anything(SideBySide):
     def goes(self, client_id: ClientId, off: int, drains: bool | None, really: bool) -> None:
         if not really:
             return
-        if drains is not None:
+        if drains and off:
+            self.ask(self.both.fence, client_id, by=f"{off}", now=at(self.now))
+        elif drains is not None:
             self.ask(self.both.set_draining, client_id, drains, because=f"{off}")
         else:
             self.ask(self.both.remove, client_id, epoch=self.epoch(client_id, off))

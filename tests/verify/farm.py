@@ -26,8 +26,10 @@ from farm.jobs.rules import AttemptRules
 from farm.jobs.why import Explaining
 from farm.main.jobs import JobRules, jobs_of
 from farm.manager.admission import Registrations
+from farm.manager.agent_news import AgentNews
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
+from farm.manager.leaving import Leaving
 from farm.manager.loops import every
 from farm.manager.namespaces import NamespaceBook
 from farm.manager.probe import AgentProbe
@@ -35,8 +37,14 @@ from farm.protocol.plan import Egress
 from farm.protocol.resources import PointView, VerifyEnd
 from farm.sdk import FarmClient
 from farm.stores.artifacts import DirectoryArtifacts
-from farm.stores.ledger import SqlBacklog, SqliteDatabase, SqlLedger, SqlNamespaces
-from farm.stores.memory import MemoryCommandLog, MemoryRegistry
+from farm.stores.ledger import (
+    SqlBacklog,
+    SqlDeployments,
+    SqliteDatabase,
+    SqlLedger,
+    SqlNamespaces,
+)
+from farm.stores.memory import MemoryClusterEvents, MemoryCommandLog, MemoryRegistry
 from farm.stores.ports.commands import CommandLog
 from farm.verify import VERIFY, Verifier
 from farm.verify.client import Dial, ProbeClient
@@ -134,12 +142,13 @@ async def serving(
         log = log or MemoryCommandLog(since=clock())
         node = AppNode(commands=log, clock=clock)
         tokens = TokenBook(ledger, clock)
-        identities = identity_book(database, clock)
+        identities, events = identity_book(database, clock), MemoryClusterEvents(clock)
         jobs = jobs_of(
             ledger=ledger,
             registry=registry,
             app_node=node,
             identities=identities,
+            events=events,
             clock=clock,
             rules=JobRules(
                 attempts=AttemptRules(
@@ -160,6 +169,7 @@ async def serving(
             dispatcher=dispatcher,
             recorder=jobs.recorder,
             interventions=jobs.interventions,
+            events=events,
             disconnects=Disconnects(manager, clock, grace_s=None),
             clock=clock,
             channel_refused=lambda *_: None,
@@ -179,6 +189,16 @@ async def serving(
             points=points,
             proof_s=proof_s,
         )
+        metrics = CollectorRegistry()
+        leaving = Leaving(
+            registry=registry,
+            app_node=node,
+            news=AgentNews(events),
+            end_link=links.end,
+            clock=clock,
+            drain_s=60.0,
+            metrics=metrics,
+        )
         app = build_app(
             deps=Deps(
                 ledger=ledger,
@@ -191,6 +211,9 @@ async def serving(
                 identities=identities,
                 dispatcher=dispatcher,
                 feed=jobs.feed,
+                events=events,
+                leaving=leaving,
+                deployments=SqlDeployments(ledger.database),
                 tokens=tokens,
                 namespaces=NamespaceBook(SqlNamespaces(ledger.database), clock),
                 owns=links.may_act,
@@ -205,7 +228,7 @@ async def serving(
                 ),
                 readiness=Readiness(AgentProbe(registry, node, clock, not_of=(VERIFY,)), clock),
                 clock=clock,
-                metrics=CollectorRegistry(),
+                metrics=metrics,
                 max_artifact_bytes=1,
             ),
             more_routes=(agent_route(links.serve), verify_route(verifier)),

@@ -35,6 +35,8 @@ class Hello(Message):
     task_queue: str = "default"
     activity_types: tuple[str, ...] = ("job",)
     node: str | None = None
+    deployment: str | None = Field(default=None, max_length=128)
+    """What it was rolled out as; none for one started by hand."""
     metadata: dict[str, Any] = Field(default={})
     capacity: Capacity = Capacity()
     capabilities: tuple[str, ...] = ()

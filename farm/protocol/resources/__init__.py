@@ -6,6 +6,7 @@ from farm.protocol.resources.access import (
     TokenCreate,
     TokenCreated,
 )
+from farm.protocol.resources.events import ClusterEventView, ClusterGap, ClusterSnapshot
 from farm.protocol.resources.files import ArtifactList, ArtifactStored, ArtifactView, FileStored
 from farm.protocol.resources.interventions import InterventionBody, InterventionView, MessageBody
 from farm.protocol.resources.jobs import (
@@ -25,6 +26,16 @@ from farm.protocol.resources.jobs import (
     Submission,
     WaitingView,
 )
+from farm.protocol.resources.leaving import (
+    DeploymentBody,
+    DeploymentList,
+    DeploymentName,
+    DeploymentView,
+    DrainBody,
+    DrainSelection,
+    LeftList,
+    LeftView,
+)
 from farm.protocol.resources.namespaces import (
     NamespaceCreate,
     NamespaceList,
@@ -38,6 +49,7 @@ from farm.protocol.resources.pool import (
     AssignmentView,
     BoundsView,
     CapacityView,
+    DrainView,
     MissList,
     MissView,
     WindowList,
@@ -75,7 +87,17 @@ __all__ = [
     "BoundsView",
     "CapacityView",
     "CensusView",
+    "ClusterEventView",
+    "ClusterGap",
+    "ClusterSnapshot",
     "ControlView",
+    "DeploymentBody",
+    "DeploymentList",
+    "DeploymentName",
+    "DeploymentView",
+    "DrainBody",
+    "DrainSelection",
+    "DrainView",
     "EffectView",
     "EventView",
     "FileStored",
@@ -86,6 +108,8 @@ __all__ = [
     "JobList",
     "JobState",
     "JobView",
+    "LeftList",
+    "LeftView",
     "LiveLinkCreate",
     "LiveLinkCreated",
     "MessageBody",

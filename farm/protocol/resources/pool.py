@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import AwareDatetime
 
@@ -19,6 +19,13 @@ class CapacityView(Resource):
     max_flows: int
 
 
+class DrainView(Resource):
+    """That an agent was asked to leave."""
+
+    by: str
+    since: AwareDatetime
+
+
 class AgentView(Resource):
     """One agent."""
 
@@ -32,6 +39,14 @@ class AgentView(Resource):
     """It takes nothing new."""
     draining_because: str | None = None
     """Why, such as `low_disk`; null where it has been asked to, or does not say."""
+    drain: DrainView | None = None
+    """Who has asked it to leave, and since when."""
+    instance: str = ""
+    """One life of the agent's process."""
+    deployment: str | None = None
+    """What it was rolled out as, in its own words."""
+    association: Literal["known", "unknown", "unchecked"] = "unchecked"
+    """Whether its deployment is one that was declared; `unchecked` where none is."""
     epoch: int
     browser: str | None = None
     namespaces: tuple[str, ...]

@@ -22,6 +22,7 @@ from farm.stores.ledger import (
     recordings,
     tokens,
 )
+from farm.stores.ports.timing import Observe, timed, unobserved
 from farm.stores.records import (
     Artifact,
     Attempt,
@@ -70,19 +71,43 @@ class Database(Protocol):
         ...
 
 
+class _Timed:
+    """A database that says how long its transactions took."""
+
+    def __init__(self, database: Database, observe: Observe) -> None:
+        self.database = database
+        self.open, self.close = database.open, database.close
+        self._observe = observe
+
+    @property
+    def life(self) -> int | None:
+        """See `Database.life`."""
+        return self.database.life
+
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        """See `Database.write`."""
+        with timed(self._observe, "ledger", "write"):
+            return await self.database.write(work)
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """See `Database.read`."""
+        with timed(self._observe, "ledger", "read"):
+            return await self.database.read(work)
+
+
 class SqlLedger:
     """The `Ledger` port; what a method promises is said there.
 
     A caller that is cancelled while it waits can't tell whether its transaction was committed.
     """
 
-    def __init__(self, database: Database) -> None:
-        self._db = database
+    def __init__(self, database: Database, *, observe: Observe = unobserved) -> None:
+        self._db = _Timed(database, observe)
 
     @property
     def database(self) -> Database:
         """What other faces of the same data work with, for as long as this is open."""
-        return self._db
+        return self._db.database
 
     async def open(self) -> int:
         """Open the database, count this start and return its number."""

@@ -4,7 +4,7 @@ from sqlalchemy import Connection, inspect, text
 
 from farm.errors import StoreUnavailableError
 
-HEAD = "0009"
+HEAD = "0010"
 """The revision this version of the farm works with."""
 
 

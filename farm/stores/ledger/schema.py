@@ -277,3 +277,13 @@ identities = Table(
     Column("state", LargeBinary),
     UniqueConstraint("namespace", "name"),
 )
+
+deployments = Table(
+    "deployments",
+    metadata,
+    Column("namespace", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("queues", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("updated_at", Double, nullable=False),
+)

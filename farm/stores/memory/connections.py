@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from farm.core.eligibility import is_present
-from farm.core.model import Assignment, Client, ClientId, Instant, LinkId, Token
+from farm.core.model import Assignment, Client, ClientId, DrainOrder, Instant, LinkId, Token
 from farm.core.pools import checked_capacity
 from farm.core.reservation import Denial
 from farm.stores.departures import kind_of
@@ -31,6 +31,7 @@ class MemoryConnections(MemoryClients):
                 task_queue=client.task_queue,
                 activity_types=client.activity_types,
                 node=client.node,
+                deployment=client.deployment,
                 browser=client.browser,
                 draining=client.draining,
                 draining_because=client.draining_because,
@@ -40,6 +41,7 @@ class MemoryConnections(MemoryClients):
             self._opening.pop(client.client_id, None)
             kept = replace(client, epoch=self._next_epoch(client.client_id), seen_at=now)
             self._epoch_names[client.client_id] = epoch_name
+        kept = self._fenced(kept, known)
         if known is not None and (before := kind_of(known)) != kind_of(kept):
             self._departures.note(before, known.seen_at)
         if client.link is not None:
@@ -48,6 +50,12 @@ class MemoryConnections(MemoryClients):
         self._raise_token(client.client_id, highest_token)
         self._learn(kept)
         return kept
+
+    @staticmethod
+    def _fenced(client: Client, known: Client | None) -> Client:
+        same_link = known is not None and known.link is not None and known.link == client.link
+        drain = known.drain if same_link and known is not None else None
+        return replace(client, drain=drain, draining=client.draining or drain is not None)
 
     def _is_held_by_another(self, known: Client, client: Client, now: Instant) -> bool:
         if known.instance == client.instance:
@@ -77,7 +85,17 @@ class MemoryConnections(MemoryClients):
     ) -> None:
         """See `ConnectionRegistry.set_draining`."""
         if client := self._clients.get(client_id):
-            self._put(replace(client, draining=draining, draining_because=because))
+            fenced = client.drain is not None
+            self._put(replace(client, draining=draining or fenced, draining_because=because))
+
+    async def fence(self, client_id: ClientId, *, by: str, now: Instant) -> bool:
+        """See `ConnectionRegistry.fence`."""
+        client = self._clients.get(client_id)
+        if client is None:
+            return False
+        order = client.drain or DrainOrder(by=by, since=now)
+        self._put(replace(client, draining=True, drain=order))
+        return True
 
     async def set_advertised_capacity(
         self, client_id: ClientId, link: LinkId, max_concurrency: int

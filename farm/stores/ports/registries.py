@@ -35,6 +35,7 @@ class ConnectionRegistry(Protocol):
     ) -> Client | Denial:
         """Let an agent in on `client.link`; return it with its epoch number as stored.
 
+        On a link of its own it is not fenced; on the one it had it is if it was.
         The same `epoch_name` of a known client keeps its number, contexts and assignments; a new
         one gets the next number and starts with none. Refused with IN_USE while another instance
         of the same client_id is present on a link of its own, or away and not yet removed while it
@@ -49,7 +50,17 @@ class ConnectionRegistry(Protocol):
     async def set_draining(
         self, client_id: ClientId, draining: bool = True, *, because: str = ""
     ) -> None:
-        """Let the agent take nothing new, or again what there is; note why."""
+        """Let the agent take nothing new, or again what there is; note why.
+
+        One that is fenced takes nothing all the same.
+        """
+        ...
+
+    async def fence(self, client_id: ClientId, *, by: str, now: Instant) -> bool:
+        """Give the agent nothing new on its present link, whatever it says of itself.
+
+        Asked again, who asked first and when is kept. False if it is unknown.
+        """
         ...
 
     async def set_advertised_capacity(

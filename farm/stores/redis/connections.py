@@ -50,6 +50,11 @@ class RedisConnections(RedisShard):
         reply = await self.run("set_capacity", client_id, link, announced)
         return bool(reply[0] == "ok")
 
+    async def fence(self, client_id: ClientId, *, by: str, now: Instant) -> bool:
+        """See `ConnectionRegistry.fence`."""
+        reply = await self.run("fence", client_id, records.drain_text(by, now))
+        return bool(reply[0] == "ok")
+
     async def unlink(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:
         """See `ConnectionRegistry.unlink`."""
         reply = await self.run("unlink", client_id, link)

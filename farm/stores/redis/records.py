@@ -22,6 +22,7 @@ from farm.core.model import (
     Context,
     ContextId,
     ContextState,
+    DrainOrder,
     Instant,
     LinkId,
     Namespace,
@@ -96,9 +97,23 @@ def client_fields(client: Client) -> list[str | int]:
         fields["max_concurrency"] = capacity.max_concurrency
     if client.node is not None:
         fields["node"] = client.node
+    if client.deployment is not None:
+        fields["deployment"] = client.deployment
     if client.browser is not None:
         fields["browser"] = client.browser
     return flat(fields)
+
+
+def drain_text(by: str, since: Instant) -> str:
+    """Return the text of an order to leave."""
+    return json_text({"by": by, "since": repr(since)})
+
+
+def _drain_from(text: str | None) -> DrainOrder | None:
+    if text is None:
+        return None
+    found = json.loads(text)
+    return DrainOrder(by=found["by"], since=Instant(float(found["since"])))
 
 
 def metadata_fields(client: Client) -> list[str | int]:
@@ -240,7 +255,9 @@ def client_from(parts: Sequence[Any]) -> Client:
         task_queue=fields.get("task_queue", DEFAULT_QUEUE),
         activity_types=frozenset(json.loads(fields.get("activity_types", json_text([JOB])))),
         node=fields.get("node"),
+        deployment=fields.get("deployment"),
         draining=fields["draining"] == "1",
+        drain=_drain_from(fields.get("drain")),
         draining_because=fields.get("draining_because", ""),
         browser=fields.get("browser"),
         windows={one.window_id: one for one in map(_window_from, windows)},

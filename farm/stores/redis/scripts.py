@@ -9,6 +9,8 @@ from typing import Any, cast
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError
 
+from farm.stores.ports.timing import Observe, timed, unobserved
+
 SHARED = ("shard", "state", "pools", "ready", "reservations", "exclusions", "rules", "routes")
 """What every script is preceded by; Redis has no way to include."""
 
@@ -16,17 +18,21 @@ SHARED = ("shard", "state", "pools", "ready", "reservations", "exclusions", "rul
 class Scripts:
     """Runs scripts by their hash, and brings them to a Redis that does not have them."""
 
-    def __init__(self, redis: Redis) -> None:
+    def __init__(self, redis: Redis, observe: Observe = unobserved) -> None:
         self._redis = redis
+        self._observe = observe
 
     async def run(self, name: str, key: str, *args: str | int | float) -> list[Any]:
         """Run a script in one round trip, and one more where Redis does not have it yet."""
         text, digest = _script(name)
-        try:
-            return await cast("Awaitable[list[Any]]", self._redis.evalsha(digest, 1, key, *args))
-        except NoScriptError:
-            # Nothing has been done, so that doing it again is safe.
-            return await cast("Awaitable[list[Any]]", self._redis.eval(text, 1, key, *args))
+        with timed(self._observe, "redis", name):
+            try:
+                return await cast(
+                    "Awaitable[list[Any]]", self._redis.evalsha(digest, 1, key, *args)
+                )
+            except NoScriptError:
+                # Nothing has been done, so that doing it again is safe.
+                return await cast("Awaitable[list[Any]]", self._redis.eval(text, 1, key, *args))
 
 
 @cache

@@ -7,6 +7,7 @@ from redis.asyncio import Redis
 
 from farm.core.model import Client, Instant
 from farm.errors import StoreUnavailableError
+from farm.stores.ports.timing import Observe, unobserved
 from farm.stores.redis.checks import check_settings
 from farm.stores.redis.connection import store_errors
 from farm.stores.redis.picture import Picture
@@ -36,6 +37,7 @@ class RedisShard(RedisWakes):
         shard: Names the shard.
         require_noeviction: Refuse to open a Redis that may evict keys; else only warn.
         safety_s: How often a waiter looks although no message of a change came.
+        observe: Is told how long each script took.
     """
 
     def __init__(
@@ -47,13 +49,14 @@ class RedisShard(RedisWakes):
         shard: str = "0",
         require_noeviction: bool = False,
         safety_s: float = 5.0,
+        observe: Observe = unobserved,
     ) -> None:
         super().__init__(redis, tag=f"{{farm:{shard}}}", safety_s=safety_s)
         self.shard = shard
         self._window_s = presence_window_s
         self._reservation_timeout_s = reservation_timeout_s
         self._require_noeviction = require_noeviction
-        self._scripts = Scripts(redis)
+        self._scripts = Scripts(redis, observe)
         self._picture = Picture()
 
     async def open(self, *, store_epoch: int) -> int:

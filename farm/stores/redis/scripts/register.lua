@@ -7,6 +7,9 @@ local known = read_client(id)
 if known and known.instance ~= instance and (is_present(known, ARGV[8], ARGV[9])
   or redis.call('HLEN', key('assignments', id)) > 0) then return {'in_use'} end
 
+-- The fence is of the link.
+local fence = known and known.link and known.link == link
+  and redis.call('HGET', key('client', id), 'drain')
 local before = kind_of(id)
 if known and known.epoch_name == epoch_name then
   type = known.type
@@ -14,7 +17,8 @@ else
   forget(id, PARTS)
   redis.call('HSET', key('client', id), 'epoch', redis.call('HINCRBY', key('epochs'), id, 1))
 end
-redis.call('HDEL', key('client', id), 'link', 'browser', 'node', 'max_concurrency')
+redis.call('HDEL', key('client', id), 'link', 'browser', 'node', 'deployment', 'drain',
+  'max_concurrency')
 redis.call('HSET', key('client', id), 'instance', instance, 'epoch_name', epoch_name,
   'type', type, 'report', 0)
 if link ~= '' then
@@ -27,6 +31,7 @@ local own = 11 + tonumber(ARGV[10])
 put_all('HSET', key('metadata', id), 11, own - 1)
 list_metadata(id, 'SADD')
 put_all('HSET', key('client', id), own, #ARGV)
+if fence then redis.call('HSET', key('client', id), 'drain', fence, 'draining', 1) end
 if before ~= kind_of(id) then depart(before, known and known.seen_at) end
 redis.call('HSET', key('seen'), id, ARGV[8])
 if ARGV[7] ~= '' then raise_token(id, ARGV[7]) end
