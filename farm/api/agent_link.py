@@ -17,6 +17,7 @@ from farm.api.sockets import Closing, Socket, WebSocket
 from farm.clock import Clock
 from farm.core.admission import Enrolment, Refusal, RefusedFor
 from farm.core.model import ClientId, ContextId, LinkId, link_of
+from farm.core.pools import capacity_flaw
 from farm.core.reservation import Denial
 from farm.errors import ClientAbsentError, StoreUnavailableError
 from farm.jobs.dispatcher import JobDispatcher
@@ -270,17 +271,22 @@ class AgentLink:
                 await self._result(client_id, message)
             case wire.Ack():
                 await links.app_node.answered(client_id, message)
+            case wire.CapacityAnnounced(max_concurrency=slots):
+                await self._announced(client_id, slots)
             case wire.Pong(nonce=nonce):
                 await links.app_node.ponged(client_id, self._id, nonce)
             case wire.Bye():
-                log.info("agent.left", client_id=client_id, reason=message.reason)
-                _tell_of_user_windows(client_id, message.user_windows_lost)
-                await links.dispatcher.agent_is_gone(client_id, "the agent has left")
-                if self._registration is not None:
-                    await self._registration.end(LeavingReason.DEREGISTERED)
-                await self._socket.close()
+                await self._leave(client_id, message)
             case _:
                 self._note(client_id, message)
+
+    async def _leave(self, client_id: ClientId, bye: wire.Bye) -> None:
+        log.info("agent.left", client_id=client_id, reason=bye.reason)
+        _tell_of_user_windows(client_id, bye.user_windows_lost)
+        await self._links.dispatcher.agent_is_gone(client_id, "the agent has left")
+        if self._registration is not None:
+            await self._registration.end(LeavingReason.DEREGISTERED)
+        await self._socket.close()
 
     def _note(
         self,
@@ -369,6 +375,13 @@ class AgentLink:
         )
         await self._socket.send(refused.model_dump_json())
         await self._socket.close()
+
+    async def _announced(self, client_id: ClientId, slots: int) -> None:
+        if flaw := capacity_flaw(slots):
+            # It may come back with what it said at first.
+            await self._refuse(Refusal(reason=RefusedFor.CAPACITY, detail=flaw))
+        elif await self._links.registry.set_advertised_capacity(client_id, self._id, slots):
+            log.info("agent.capacity", client_id=client_id, slots=slots)
 
     async def _report(self, client_id: ClientId, report: wire.Report) -> None:
         if (now := (report.draining, report.draining_because)) != self._draining:

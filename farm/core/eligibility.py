@@ -161,7 +161,7 @@ def _has_slot(request: Request, client: Client, now: Instant, window_s: float) -
     return None if client.used_slots() < limit else Reason.AT_CAPACITY
 
 
-CLIENT_CHECKS: tuple[ClientCheck, ...] = (
+AGENT_CHECKS: tuple[ClientCheck, ...] = (
     _is_of_namespace,
     _is_in_pool,
     _serves_activity,
@@ -172,8 +172,9 @@ CLIENT_CHECKS: tuple[ClientCheck, ...] = (
     _is_within_reach,
     _is_not_excluded,
     _takes_work,
-    _has_slot,
 )
+"""What makes an agent one of those that would do, full or not."""
+CLIENT_CHECKS: tuple[ClientCheck, ...] = (*AGENT_CHECKS, _has_slot)
 
 ContextCheck = Callable[[Request, Client, Context], Reason | None]
 
@@ -252,7 +253,24 @@ def reject_client(
     request: Request, client: Client, *, now: Instant, window_s: float
 ) -> Reason | None:
     """Say why no context of the client will do, or None."""
-    for check in CLIENT_CHECKS:
+    return _first(CLIENT_CHECKS, request, client, now, window_s)
+
+
+def reject_agent(
+    request: Request, client: Client, *, now: Instant, window_s: float
+) -> Reason | None:
+    """Say why the client would not do if it had room, or None."""
+    return _first(AGENT_CHECKS, request, client, now, window_s)
+
+
+def _first(
+    checks: tuple[ClientCheck, ...],
+    request: Request,
+    client: Client,
+    now: Instant,
+    window_s: float,
+) -> Reason | None:
+    for check in checks:
         if reason := check(request, client, now, window_s):
             return reason
     return None

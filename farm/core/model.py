@@ -224,6 +224,8 @@ class Client:
     """Identities whose first window is being created."""
     opening_flows: int = 0
     """Console flows being created."""
+    reserved_slots: int = 0
+    """Slots taken for work that is in no context yet."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "contexts", Contexts.of(self.contexts))
@@ -239,9 +241,9 @@ class Client:
         return sum(window.owner is Owner.WORKER for window in self.windows.values())
 
     def used_slots(self) -> int:
-        """Count the slots taken: live assignments, and contexts being created for one."""
+        """Count the slots taken: live assignments, and what is reserved for one."""
         opening = self.opening_windows + sum(self.opening_tabs.values()) + self.opening_flows
-        return len(self.assignments) + opening
+        return len(self.assignments) + opening + self.reserved_slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,23 @@ class Exclusion(StrEnum):
     """It has ceased to answer."""
 
 
+def capacity_flaw(max_concurrency: int | None) -> str | None:
+    """Say why so many slots can't be announced, or None; None is not announced yet.
+
+    Who takes nothing does not connect, or drains.
+    """
+    if max_concurrency is not None and max_concurrency < 1:
+        return f"max_concurrency is at least 1, not {max_concurrency}"
+    return None
+
+
+def checked_capacity(max_concurrency: int) -> int:
+    """Return it. Raises ValueError if it is no number of slots that can be announced."""
+    if flaw := capacity_flaw(max_concurrency):
+        raise ValueError(flaw)
+    return max_concurrency
+
+
 def queue_of(name: str | None) -> str:
     """Return the task queue that a name means: no name, or an empty one, is the default queue."""
     return name or DEFAULT_QUEUE

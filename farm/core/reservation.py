@@ -17,6 +17,7 @@ from farm.core.eligibility import (
     reject_context,
 )
 from farm.core.model import (
+    Assignment,
     Client,
     ClientType,
     ContextId,
@@ -43,7 +44,7 @@ class Denial(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """The room for one context that is being created, and its slot.
+    """A slot, and the room for its context where that is being created.
 
     It is open until it is settled, cancelled or given back because its time is over, whichever
     comes first, and ends with its epoch; so the room is given back once.
@@ -82,6 +83,8 @@ def _counted(client: Client, reservation: Reservation, by: int) -> Client:
             return replace(client, opening_tabs=opening)
         case Need.FLOW:
             return replace(client, opening_flows=client.opening_flows + by)
+        case Need.SLOT:
+            return replace(client, reserved_slots=client.reserved_slots + by)
 
 
 def _add(counts: Mapping[K, int], key: K, by: int) -> dict[K, int]:
@@ -106,6 +109,27 @@ def deny_assign(
             return Denial.TAKEN
         case _:
             return Denial.NOT_READY
+
+
+def deny_worker(
+    request: Request, client: Client | None, *, now: Instant, window_s: float
+) -> Denial | None:
+    """Say why no slot can be reserved for the request, or None if one can (P5)."""
+    if client is None:
+        return Denial.GONE
+    match reject_client(request, client, now=now, window_s=window_s):
+        case None:
+            return None
+        case Reason.AT_CAPACITY:
+            return Denial.FULL
+        case _:
+            return Denial.NOT_READY
+
+
+def is_of(assignment: Assignment, request: Request) -> bool:
+    """Tell whether an assignment is of the task that asks."""
+    held_by = (assignment.namespace, assignment.task_id)
+    return held_by == (request.namespace, request.task_id)
 
 
 def deny_window(

@@ -13,11 +13,13 @@ from farm.core.placement import ANYWHERE, Fill, Means, Mode
 
 
 class Need(StrEnum):
-    """What has to be created for a request."""
+    """What is reserved for a request, beside a slot."""
 
     TAB = "tab"
     WINDOW = "window"
     FLOW = "flow"
+    SLOT = "slot"
+    """Nothing but a slot: what it is for is there already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

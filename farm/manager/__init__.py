@@ -9,6 +9,7 @@ from farm.manager.handle import ContextHandle
 from farm.manager.manager import Acquired, NotAcquired, WorkerContextManager
 from farm.manager.misses import Miss
 from farm.manager.relay import Relay
+from farm.manager.slots import SlotReservation, WorkerSlots
 from farm.manager.strategies import (
     CompositeStrategy,
     LeastBusyStrategy,
@@ -37,6 +38,8 @@ __all__ = [
     "RoundRobinStrategy",
     "ScoringStrategy",
     "SentCommand",
+    "SlotReservation",
     "Strategy",
     "WorkerContextManager",
+    "WorkerSlots",
 ]

@@ -79,7 +79,7 @@ class Acquisition:
         Where others were quicker with all that would have done, it reads afresh, a few times. What
         the store has at hand is taken without a reading, which would be of all there is.
         """
-        walked = await self._tiers(wish.request)
+        walked = await self._placements.tiers(wish.request)
         if walked is None or self._declared(wish.request) is Declaration.UNDECLARED:
             _, verdict = await self.explain(wish.request)
             return verdict
@@ -89,12 +89,6 @@ class Acquisition:
             reads += 1
             outcome = await self._walk(wish, walked, first=False)
         return outcome
-
-    async def _tiers(self, request: Request) -> tuple[Tier, ...] | None:
-        if request.node is not None:
-            return tiers.tiers(request, tiers.Unplaced())
-        placement = await self._placements.of(request.namespace)
-        return None if placement is None else tiers.tiers(request, placement)
 
     async def _walk(
         self, wish: Wish, walked: Sequence[Tier], *, first: bool
@@ -152,7 +146,7 @@ class Acquisition:
 
     async def explain(self, request: Request) -> tuple[Snapshot, Verdict]:
         """Say why nothing would do now, with the reading that says it; takes nothing."""
-        walked = await self._tiers(request)
+        walked = await self._placements.tiers(request)
         snapshot = await self._read(request.namespace, self._clock())
         if walked is None:
             return snapshot, self._refuse(request, snapshot)

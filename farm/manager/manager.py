@@ -24,6 +24,7 @@ from farm.manager.misses import Miss, Misses
 from farm.manager.outcomes import Acquired, Creation, NotAcquired
 from farm.manager.placements import Placements
 from farm.manager.provisioning import Provisioner
+from farm.manager.slots import WorkerSlots
 from farm.manager.strategies import Strategy
 from farm.manager.sweeping import Sweeper, release_expired
 from farm.manager.terms import Timing, checked_wait, request_of
@@ -111,6 +112,14 @@ class WorkerContextManager:
             timeout_s=provision_timeout_s,
         )
         self._placements = Placements(placements or NoPlacements(), clock)
+        self.slots = WorkerSlots(
+            registry=context_registry,
+            placements=self._placements,
+            timing=self._timing,
+            clock=clock,
+            handle=lambda assignment, term_s: self.handle(assignment, timeout_s=term_s),
+        )
+        """Reserves slots, for who chooses the context afterwards."""
         self._acquisition = Acquisition(
             registry=context_registry,
             presence=_other_presence(context_registry, connection_registry),

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import structlog
 
 from farm.clock import Clock
-from farm.core.model import Instant, Namespace
-from farm.core.tiers import NodePlacement
+from farm.core.model import Instant, Namespace, Request
+from farm.core.tiers import NodePlacement, Tier, Unplaced, tiers
 from farm.errors import StoreUnavailableError
 from farm.stores.ports.placements import PlacementReader
 
@@ -34,6 +34,16 @@ class Placements:
         self._clock = clock
         self._kept_s = kept_s
         self._known: dict[Namespace, _Known] = {}
+
+    async def tiers(self, request: Request) -> tuple[Tier, ...] | None:
+        """Return on which nodes to try, in order; None where that can't be known now.
+
+        A placement is not looked at for a request that names a node itself.
+        """
+        if request.node is not None:
+            return tiers(request, Unplaced())
+        placement = await self.of(request.namespace)
+        return None if placement is None else tiers(request, placement)
 
     def changed(self, namespace: Namespace) -> None:
         """Believe what is known of a namespace only while nothing else can be read."""

@@ -68,6 +68,8 @@ class Provisioner:
     async def reserve(self, site: Site, request: Request, now: Instant) -> Reservation | Denial:
         """Reserve the room."""
         match site.need:
+            case Need.SLOT:
+                raise ValueError("a slot alone is room for nothing new")
             case Need.FLOW:
                 return await self._flows.reserve_flow(site.client_id, now=now)
             case Need.WINDOW if self._placed is not None:
@@ -162,6 +164,8 @@ class Provisioner:
 
 def _order(creation: Creation) -> wire.OpenWindow | wire.OpenTab | wire.CreateFlow:
     match creation.site.need:
+        case Need.SLOT:
+            raise ValueError("a slot alone is room for nothing new")
         case Need.FLOW:
             return wire.CreateFlow(worker=True)
         case Need.WINDOW:

@@ -523,6 +523,29 @@ async def test_a_draining_agent_is_given_nothing(served: Served, agent: Dialled)
     assert await served.farm.waits(await served.farm.submit()) == "draining"
 
 
+async def test_an_agent_that_announces_no_slots_is_refused_by_name_and_keeps_what_it_had(
+    served: Served, agent: Dialled
+) -> None:
+    await agent.greeted()
+    await agent.link.send(wire.CapacityAnnounced(max_concurrency=0))
+    await until(lambda: agent.heard(wire.Refused))
+    refused = agent.heard(wire.Refused)[0]
+    assert (refused.reason, refused.retry) == ("capacity", True)
+    assert (await client(served)).capacity.max_concurrency == 1
+
+
+async def test_a_job_that_waits_for_a_slot_begins_once_one_is_announced(
+    served: Served, agent: Dialled
+) -> None:
+    welcome = await agent.greeted(capacity=wire.Capacity(max_windows=2))
+    assert welcome.capacity.max_concurrency is None
+    job_id = await served.farm.submit()
+    assert await served.farm.waits(job_id) == "capacity_unannounced"
+    await agent.link.send(wire.CapacityAnnounced(max_concurrency=2))
+    await until(lambda: agent.heard(wire.Command))
+    assert (await client(served)).capacity.max_concurrency == 2
+
+
 async def test_a_job_goes_over_the_wire_and_its_result_is_confirmed(
     served: Served, agent: Dialled
 ) -> None:

@@ -263,6 +263,49 @@ class Both:
         self._same(one, await self._second.reserve_flow(client_id, now=now))
         return one
 
+    async def select_and_reserve(self, request: Request, *, now: Instant) -> Reservation | None:
+        one = await self._first.select_and_reserve(request, now=now)
+        self._same(one, await self._second.select_and_reserve(request, now=now))
+        return one
+
+    async def reserve_worker(
+        self, request: Request, client_id: ClientId, *, now: Instant
+    ) -> Reservation | Denial:
+        one = await self._first.reserve_worker(request, client_id, now=now)
+        self._same(one, await self._second.reserve_worker(request, client_id, now=now))
+        return one
+
+    async def workers_for(self, request: Request, *, now: Instant) -> tuple[ClientId, ...]:
+        one = await self._first.workers_for(request, now=now)
+        assert one == await self._second.workers_for(request, now=now)
+        return one
+
+    async def commit(
+        self,
+        request: Request,
+        client_id: ClientId,
+        context_id: ContextId,
+        *,
+        reservation: Reservation | None,
+        now: Instant,
+        timeout_s: float,
+    ) -> Assignment | Denial:
+        how: dict[str, Any] = {"now": now, "timeout_s": timeout_s}
+        one = await self._first.commit(
+            request, client_id, context_id, reservation=reservation, **how
+        )
+        others = None if reservation is None else self._others(reservation)
+        other = await self._second.commit(request, client_id, context_id, reservation=others, **how)
+        self._same(one, other)
+        return one
+
+    async def set_advertised_capacity(
+        self, client_id: ClientId, link: LinkId, max_concurrency: int
+    ) -> bool:
+        one = await self._first.set_advertised_capacity(client_id, link, max_concurrency)
+        assert one == await self._second.set_advertised_capacity(client_id, link, max_concurrency)
+        return one
+
     def _others(self, reservation: Reservation) -> Reservation:
         its_id = reservation.reservation_id
         return replace(reservation, reservation_id=self._reserved.get(its_id, its_id))

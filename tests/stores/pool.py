@@ -26,6 +26,7 @@ from farm.stores.ports.registries import (
     FirstFit,
     PlacedReservations,
     Registry,
+    Slots,
     TurnKeeper,
 )
 
@@ -38,7 +39,9 @@ TIMEOUT_S = 60.0
 RESERVED_S = 25.0
 
 
-class Everything(Registry, FirstFit, ClientRelease, TurnKeeper, PlacedReservations, Protocol):
+class Everything(
+    Registry, FirstFit, ClientRelease, TurnKeeper, PlacedReservations, Slots, Protocol
+):
     """What the farm's own stores offer."""
 
 

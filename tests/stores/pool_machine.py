@@ -15,6 +15,7 @@ from farm.core.model import (
     ClientId,
     Context,
     ContextId,
+    LinkId,
     ReservationId,
     Token,
     WindowId,
@@ -79,6 +80,9 @@ class Pool(Machine):
         self.closed: list[Reservation] = []
         self.highest: dict[str, Token] = {}
         self.turns = 0
+        self.used: dict[str, int] = {}
+        self.last: str | None = None
+        """Whose turn it last was."""
 
     def _end(self, *ended: Assignment) -> None:
         for one in ended:
@@ -202,7 +206,9 @@ class Pool(Machine):
             *self.reserved,
             *(other.reservation_id for other in self.closed),
         }
-        if one.site.need is Need.WINDOW:
+        if one.site.need is Need.SLOT:
+            assert before.used_slots() < (before.capacity.max_concurrency or 0)
+        elif one.site.need is Need.WINDOW:
             there = len(before.windows) + before.opening_windows
             assert there < before.capacity.max_windows
         else:
@@ -236,6 +242,93 @@ class Pool(Machine):
         if not isinstance(outcome, Denial):
             assert identity is None or all(one.identity != identity for one in self._open())
             self._reserves(outcome, before)
+
+    @rule(agent=st.none() | agents)
+    def takes_a_slot(self, agent: str | None) -> None:
+        """Of one agent, or of whose turn it is: the first with a slot after who was last."""
+        free = {one for one in sorted(self._present()) if self._has_slot(one)}
+        before = {one: self._client(one) for one in IDS}
+        now = at(self.now)
+        if agent is not None:
+            found = self.do(self.registry.reserve_worker(request(), ClientId(agent), now=now))
+            outcome = None if isinstance(found, Denial) else found
+            assert (outcome is not None) == (agent in free)
+        else:
+            outcome = self.do(self.registry.select_and_reserve(request(), now=now))
+            assert (outcome is not None) == bool(free)
+        if outcome is None:
+            return
+        if agent is None:
+            assert outcome.site.client_id == self._next(free)
+            self.last = outcome.site.client_id
+        self._reserves(outcome, before[outcome.site.client_id])
+
+    def _next(self, some: set[str]) -> str:
+        later = [one for one in sorted(some) if self.last is not None and one > self.last]
+        return (later or sorted(some))[0]
+
+    def _has_slot(self, agent: str) -> bool:
+        client = self._client(agent)
+        return client is not None and client.used_slots() < (client.capacity.max_concurrency or 0)
+
+    @rule()
+    def looks_at_who_would_do(self) -> None:
+        there = self._present()
+        found = self.do(self.registry.workers_for(request(), now=at(self.now)))
+        assert set(found) == there
+        if found:
+            assert found[0] == self._next(there)
+            assert list(found) == sorted(found, key=lambda one: (one < found[0], one))
+            self.last = found[0]
+
+    @rule(agent=agents, slots=st.integers(1, 3))
+    def announces(self, agent: str, slots: int) -> None:
+        known = self.known.get(agent)
+        link = known.link if known is not None else None
+        outcome = self.do(
+            self.registry.set_advertised_capacity(ClientId(agent), link or LinkId("another"), slots)
+        )
+        assert outcome == (link is not None)
+
+    @precondition(lambda self: self.reserved)
+    @rule(data=st.data(), tab=tabs, double=st.booleans())
+    def commits(self, data: st.DataObject, tab: str, double: bool) -> None:
+        one = data.draw(st.sampled_from(self._open()))
+        client_id = one.site.client_id
+        if one.site.need is not Need.SLOT:
+            return
+        used = self._used(client_id)
+        held = self.held.get((client_id, tab))
+        task = held.task_id if held is not None and double else f"of {one.reservation_id}"
+        outcome = self.do(
+            self.registry.commit(
+                request(task),
+                client_id,
+                ContextId(tab),
+                reservation=one,
+                now=at(self.now),
+                timeout_s=TIMEOUT_S,
+            )
+        )
+        if isinstance(outcome, Denial):
+            assert outcome is not Denial.GONE or tab not in self._contexts(client_id)
+            assert self._used(client_id) == used
+            return
+        self._close(one)
+        if held is not None:
+            assert outcome == held
+            assert self._used(client_id) == used - 1
+            return
+        self._holds(outcome)
+        assert self._used(client_id) == used
+
+    def _used(self, agent: str) -> int:
+        client = self._client(agent)
+        return 0 if client is None else client.used_slots()
+
+    def _contexts(self, agent: str) -> set[str]:
+        client = self._client(agent)
+        return set() if client is None else set(client.contexts)
 
     @rule(agent=agents, tab=tabs)
     def reserves_a_tab(self, agent: str, tab: str) -> None:
@@ -341,6 +434,8 @@ class Pool(Machine):
         known = self.known.pop(agent, None)
         if known is None:
             return
+        if not self.known:
+            self.last = None
         ended = self.do(self.registry.remove(known.client_id, epoch=known.epoch))
         assert ended is not None
         assert {one.token for one in ended} == {one.token for one in self._all_of(agent)}
@@ -354,7 +449,11 @@ class Pool(Machine):
         snapshot = self.do(self.registry.snapshot(now=at(self.now)))
         there = {}
         for client in snapshot.clients:
-            assert client.used_slots() <= (client.capacity.max_concurrency or 0)
+            limit = client.capacity.max_concurrency or 0
+            # One that has announced fewer keeps what it has, and is given no more.
+            before = self.used.get(client.client_id, 0)
+            assert 0 <= client.used_slots() <= max(limit, before)
+            self.used[client.client_id] = client.used_slots()
             assert set(client.assignments) <= set(client.contexts)
             opening = [one for one in self._open() if one.site.client_id == client.client_id]
             windows = [one for one in opening if one.site.need is Need.WINDOW]
@@ -362,6 +461,8 @@ class Pool(Machine):
             identities = Counter(one.identity for one in windows if one.identity is not None)
             assert client.used_slots() == len(client.assignments) + len(opening)
             assert client.opening_windows == len(windows)
+            slots = [one for one in opening if one.site.need is Need.SLOT]
+            assert client.reserved_slots == len(slots)
             assert dict(client.opening_tabs) == tabs
             assert dict(client.opening_identities) == identities
             for context_id, one in client.assignments.items():

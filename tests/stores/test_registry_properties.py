@@ -364,6 +364,40 @@ class Anything(SideBySide):
     def reserves_a_tab(self, client_id: ClientId, window_id: WindowId) -> None:
         self.ask(self.both.reserve_tab, client_id, window_id, now=at(self.now))
 
+    @rule(client_id=ids, data=st.data(), how=st.sampled_from(["any", "any", "one", "list"]))
+    def takes_a_slot_or_looks(self, client_id: ClientId, data: st.DataObject, how: str) -> None:
+        _, request = self.fitting(data, client_id)
+        match how:
+            case "any":
+                self.ask(self.both.select_and_reserve, request, now=at(self.now))
+            case "one":
+                self.ask(self.both.reserve_worker, request, client_id, now=at(self.now))
+            case _:
+                self.ask(self.both.workers_for, request, now=at(self.now))
+
+    @rule(client_id=ids, wrong_link=seldom, slots=st.integers(1, 4))
+    def announces(self, client_id: ClientId, wrong_link: bool, slots: int) -> None:
+        link = self.link(client_id, wrong_link)
+        self.ask(self.both.set_advertised_capacity, client_id, link, slots)
+
+    @rule(data=st.data(), client_id=ids, wrong_id=seldom, wrong_client=seldom, timeout_s=timeouts)
+    def commits_something(
+        self,
+        data: st.DataObject,
+        client_id: ClientId,
+        wrong_id: bool,
+        wrong_client: bool,
+        timeout_s: float,
+    ) -> None:
+        reservation: Reservation | None = None
+        reserved = data.draw(st.booleans())
+        if self.reserved and reserved:
+            reservation = self.some_reservation(data, wrong_id, wrong_client)
+            client_id = reservation.site.client_id
+        context_id, request = self.fitting(data, client_id)
+        how: dict[str, Any] = {"reservation": reservation, "timeout_s": timeout_s}
+        self.ask(self.both.commit, request, client_id, context_id, now=at(self.now), **how)
+
     @precondition(lambda self: self.reserved)
     @rule(data=st.data(), wrong_id=seldom, wrong_client=seldom)
     def cancels_something(self, data: st.DataObject, wrong_id: bool, wrong_client: bool) -> None:

@@ -17,6 +17,7 @@ from farm.protocol.messages.evidence import (
 from farm.protocol.messages.from_agent import (
     Ack,
     Bye,
+    CapacityAnnounced,
     ChannelRefused,
     Error,
     Events,
@@ -71,6 +72,7 @@ __all__ = [
     "Bye",
     "Cancel",
     "Capacity",
+    "CapacityAnnounced",
     "ChannelRefused",
     "Command",
     "ContextReport",

@@ -80,6 +80,14 @@ class Report(Message):
     contexts: tuple[ContextReport, ...] = ()
 
 
+class CapacityAnnounced(Message):
+    """How many slots the agent has from now on. Fewer than are taken stop new work only."""
+
+    op: Literal["capacity"] = "capacity"
+    max_concurrency: int
+    """At least 1; an agent that says less is refused by name."""
+
+
 class Ack(Message):
     """A command was taken up, or refused and why."""
 
@@ -163,6 +171,7 @@ FromAgent = Annotated[
     Hello
     | Heartbeat
     | Report
+    | CapacityAnnounced
     | Ack
     | Events
     | Result

@@ -22,7 +22,8 @@ from farm.core.model import (
 )
 from farm.core.pools import Exclusion
 from farm.core.reachability import union
-from farm.core.reservation import Reservation, given_back
+from farm.core.reservation import Reservation, given_back, reserved
+from farm.core.sites import Site
 from farm.stores.departures import Departures
 from farm.stores.memory.ready import Ready
 from farm.stores.memory.wakes import MemoryWakes
@@ -136,6 +137,22 @@ class MemoryClients(MemoryWakes):
         last = self._tokens.get(client_id, Token(store_epoch=self._store_epoch, counter=0))
         self._tokens[client_id] = replace(last, counter=last.counter + 1)
         return self._tokens[client_id]
+
+    def _reserve(
+        self, client: Client, site: Site, now: Instant, identity: str | None = None
+    ) -> Reservation:
+        """Take room that has not been denied. Taking wakes nobody."""
+        self._reserved += 1
+        reservation = Reservation(
+            reservation_id=ReservationId(f"{self._store_epoch}:{self._reserved}"),
+            site=site,
+            epoch=client.epoch,
+            identity=identity,
+        )
+        one = Open(reservation=reservation, expires_at=now + self._reservation_timeout_s)
+        self._opening.setdefault(site.client_id, {})[reservation.reservation_id] = one
+        self._take_room(reserved(client, reservation))
+        return reservation
 
     def _without(self, client: Client, reservation_id: ReservationId) -> Client | None:
         """Return the client with a reservation given back; None if that is not open."""

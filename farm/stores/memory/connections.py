@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from farm.core.eligibility import is_present
 from farm.core.model import Assignment, Client, ClientId, DrainOrder, Instant, LinkId, Token
+from farm.core.pools import checked_capacity
 from farm.core.reservation import Denial
 from farm.stores.departures import kind_of
 from farm.stores.memory.clients import MemoryClients
@@ -94,6 +95,18 @@ class MemoryConnections(MemoryClients):
             return False
         order = client.drain or DrainOrder(by=by, since=now)
         self._put(replace(client, draining=True, drain=order))
+        return True
+
+    async def set_advertised_capacity(
+        self, client_id: ClientId, link: LinkId, max_concurrency: int
+    ) -> bool:
+        """See `ConnectionRegistry.set_advertised_capacity`."""
+        announced = checked_capacity(max_concurrency)
+        client = self._clients.get(client_id)
+        if client is None or client.link != link:
+            return False
+        capacity = replace(client.capacity, max_concurrency=announced)
+        self._put(replace(client, capacity=capacity))
         return True
 
     async def unlink(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:

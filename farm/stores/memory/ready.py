@@ -15,6 +15,7 @@ from farm.core.model import (
     Request,
 )
 from farm.core.placement import Fill
+from farm.stores.memory.pools import Pools
 
 _CLIENTS, _CONTEXTS = 32, 64
 """So many are looked at."""
@@ -33,6 +34,7 @@ class Ready:
     """
 
     def __init__(self) -> None:
+        self.pools = Pools()
         self._idle: dict[ClientId, dict[Place, dict[ContextId, None]]] = {}
         self._by_load: dict[Kind, dict[float, dict[ClientId, None]]] = {}
         self._shown: dict[ClientId, tuple[float, list[Kind]]] = {}
@@ -41,7 +43,8 @@ class Ready:
 
     def learn(self, client: Client) -> None:
         """Note what a client has registered or reported."""
-        self.forget(client.client_id)
+        self._forget(client.client_id)
+        self.pools.join(client)
         idle: dict[Place, dict[ContextId, None]] = {}
         for context_id in sorted(client.contexts):
             context = client.contexts[context_id]
@@ -55,7 +58,11 @@ class Ready:
 
     def forget(self, client_id: ClientId) -> None:
         """Forget a client."""
-        self.hide(client_id)
+        self._forget(client_id)
+        self.pools.leave(client_id)
+
+    def _forget(self, client_id: ClientId) -> None:
+        self._unshow(client_id)
         self._idle.pop(client_id, None)
         for fact in self._metadata.pop(client_id, ()):
             _drop(self._with, fact, client_id)
@@ -68,10 +75,12 @@ class Ready:
 
     def show(self, client: Client) -> None:
         """Note how full a client is now, and whether it takes work."""
-        self.hide(client.client_id)
+        self._unshow(client.client_id)
         limit = client.capacity.max_concurrency
         if client.link is None or client.draining or limit is None or client.used_slots() >= limit:
+            self.pools.close(client.client_id)
             return
+        self.pools.open(client.client_id)
         load = client.used_slots() / limit
         kinds = [
             (client_type, namespace, client.task_queue, place)
@@ -86,6 +95,10 @@ class Ready:
 
     def hide(self, client_id: ClientId) -> None:
         """Name a client no more, until it is shown again."""
+        self.pools.close(client_id)
+        self._unshow(client_id)
+
+    def _unshow(self, client_id: ClientId) -> None:
         load, kinds = self._shown.pop(client_id, (0.0, []))
         for kind in kinds:
             by_load = self._by_load[kind]

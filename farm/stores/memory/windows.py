@@ -8,12 +8,11 @@ from farm.core.model import (
     ContextId,
     Instant,
     Request,
-    ReservationId,
     WindowId,
 )
 from farm.core.reservation import Denial, Reservation
 from farm.core.sites import Need, Site
-from farm.stores.memory.clients import MemoryClients, Open
+from farm.stores.memory.clients import MemoryClients
 
 
 class MemoryWindows(MemoryClients):
@@ -39,7 +38,7 @@ class MemoryWindows(MemoryClients):
         if denial is None and identity is not None and self._is_taken(identity):
             denial = Denial.TAKEN
         site = Site(client_id=client_id, need=Need.WINDOW)
-        return self._reserve(client, denial, site, now, identity)
+        return self._reserve_unless(denial, client, site, now, identity)
 
     def _is_taken(self, identity: str) -> bool:
         return any(
@@ -68,35 +67,26 @@ class MemoryWindows(MemoryClients):
             client, window_id, now=now, window_s=self._window_s, request=request
         )
         site = Site(client_id=client_id, need=Need.TAB, window_id=window_id)
-        return self._reserve(client, denial, site, now)
+        return self._reserve_unless(denial, client, site, now)
 
     async def reserve_flow(self, client_id: ClientId, *, now: Instant) -> Reservation | Denial:
         """See `PlacedReservations.reserve_flow`."""
         client = self._find(client_id, now)
         denial = rules.deny_flow(client, now=now, window_s=self._window_s)
-        return self._reserve(client, denial, Site(client_id=client_id, need=Need.FLOW), now)
+        site = Site(client_id=client_id, need=Need.FLOW)
+        return self._reserve_unless(denial, client, site, now)
 
-    def _reserve(
+    def _reserve_unless(
         self,
-        client: Client | None,
         denial: Denial | None,
+        client: Client | None,
         site: Site,
         now: Instant,
         identity: str | None = None,
     ) -> Reservation | Denial:
         if denial is not None or client is None:
             return denial or Denial.GONE
-        self._reserved += 1
-        reservation = Reservation(
-            reservation_id=ReservationId(f"{self._store_epoch}:{self._reserved}"),
-            site=site,
-            epoch=client.epoch,
-            identity=identity,
-        )
-        one = Open(reservation=reservation, expires_at=now + self._reservation_timeout_s)
-        self._opening.setdefault(site.client_id, {})[reservation.reservation_id] = one
-        self._take_room(rules.reserved(client, reservation))
-        return reservation
+        return self._reserve(client, site, now, identity)
 
     async def cancel(self, reservation: Reservation) -> None:
         """See `Reservations.cancel`."""

@@ -63,6 +63,18 @@ class ConnectionRegistry(Protocol):
         """
         ...
 
+    async def set_advertised_capacity(
+        self, client_id: ClientId, link: LinkId, max_concurrency: int
+    ) -> bool:
+        """Note how many slots an agent has now, and wake who waits; False if it has left the link.
+
+        Fewer than are taken stop new work only.
+
+        Raises:
+            ValueError: If there are none.
+        """
+        ...
+
     async def unlink(self, client_id: ClientId, link: LinkId, *, now: Instant) -> bool:
         """Note that the link closed; the contexts stay, not selectable. False if not current."""
         ...
@@ -280,6 +292,55 @@ class PlacedReservations(Reservations, Protocol):
 
 
 @runtime_checkable
+class Slots(Reservations, Protocol):
+    """Slots taken on agents before it is said for which context.
+
+    Whose turn it is in a pool (namespace, task queue and activity type) is one cursor, shared by
+    all coordinators, by pinned requests and others, and by both ways of choosing. It goes through
+    the agents that would do in order of id, and is gone with the last agent of the pool.
+    """
+
+    async def select_and_reserve(self, request: Request, *, now: Instant) -> Reservation | None:
+        """Take a slot of the next agent in turn that would do and has one; None where none has.
+
+        One step: of many who ask, as many win as there are slots. Only a win moves the cursor.
+        """
+        ...
+
+    async def reserve_worker(
+        self, request: Request, client_id: ClientId, *, now: Instant
+    ) -> Reservation | Denial:
+        """Take a slot of this agent. The cursor stays."""
+        ...
+
+    async def workers_for(self, request: Request, *, now: Instant) -> tuple[ClientId, ...]:
+        """Return the agents that would do, full or not, in turn; move the cursor if there are any.
+
+        Reserves nothing: for who walks the list and reserves by id.
+        """
+        ...
+
+    async def commit(
+        self,
+        request: Request,
+        client_id: ClientId,
+        context_id: ContextId,
+        *,
+        reservation: Reservation | None,
+        now: Instant,
+        timeout_s: float,
+    ) -> Assignment | Denial:
+        """Assign a context to the task, which takes over the slot of the reservation.
+
+        The count of slots stays as it was. A task that has the context already keeps its one
+        assignment, and the reservation is given back. Without a reservation, a first assignment
+        takes a slot and another changes nothing. Denied with GONE where the reservation is open no
+        more; what denies it leaves it open.
+        """
+        ...
+
+
+@runtime_checkable
 class Wakes(Protocol):
     """Tells waiters that something may have changed (P7)."""
 
@@ -297,6 +358,6 @@ class Registry(
 ):
     """All four over one atomic store.
 
-    `FirstFit`, `ClientRelease`, `TurnKeeper` and `PlacedReservations` are offered besides; the
-    farm's own stores offer them all.
+    `FirstFit`, `ClientRelease`, `TurnKeeper`, `PlacedReservations` and `Slots` are offered besides;
+    the farm's own stores offer them all.
     """

@@ -1,6 +1,7 @@
 """Who is there."""
 
 from farm.core.model import Assignment, Client, ClientId, Instant, LinkId, Token
+from farm.core.pools import checked_capacity
 from farm.core.reservation import Denial
 from farm.stores.redis import records
 from farm.stores.redis.shard import RedisShard
@@ -40,6 +41,14 @@ class RedisConnections(RedisShard):
     ) -> None:
         """See `ConnectionRegistry.set_draining`."""
         await self.run("set_draining", client_id, int(draining), because)
+
+    async def set_advertised_capacity(
+        self, client_id: ClientId, link: LinkId, max_concurrency: int
+    ) -> bool:
+        """See `ConnectionRegistry.set_advertised_capacity`."""
+        announced = checked_capacity(max_concurrency)
+        reply = await self.run("set_capacity", client_id, link, announced)
+        return bool(reply[0] == "ok")
 
     async def fence(self, client_id: ClientId, *, by: str, now: Instant) -> bool:
         """See `ConnectionRegistry.fence`."""

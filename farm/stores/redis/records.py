@@ -40,8 +40,8 @@ from farm.core.pools import DEFAULT_QUEUE, JOB, Exclusion
 from farm.core.reservation import Denial
 from farm.stores.departures import serving
 
-_WINDOWS, _FLOWS, _TAB = "windows", "flows", "tab:"
-"""The fields that count what is being created; that of tabs goes on with their window."""
+_WINDOWS, _FLOWS, _SLOTS, _TAB = "windows", "flows", "slots", "tab:"
+"""The fields that count what is reserved; that of tabs goes on with their window."""
 
 
 # Lua's decoder refuses the escape of half a surrogate pair, but passes its bytes on.
@@ -265,6 +265,7 @@ def client_from(parts: Sequence[Any]) -> Client:
         assignments={one.context_id: one for one in map(assignment_from, held)},
         opening_windows=counts.pop(_WINDOWS, 0),
         opening_flows=counts.pop(_FLOWS, 0),
+        reserved_slots=counts.pop(_SLOTS, 0),
         opening_tabs={WindowId(field.removeprefix(_TAB)): n for field, n in counts.items()},
         opening_identities={identity: int(count) for identity, count in pairs(identities)},
     )

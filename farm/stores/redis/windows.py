@@ -1,26 +1,20 @@
 """Windows, tabs and flows being created."""
 
-from asyncio import CancelledError
-from contextlib import suppress
-from secrets import token_hex
-
 from farm.core.model import (
     Assignment,
     ClientId,
     ContextId,
     Instant,
     Request,
-    ReservationId,
     WindowId,
 )
 from farm.core.reservation import Denial, Reservation
 from farm.core.sites import Need, Site
-from farm.errors import StoreUnavailableError
 from farm.stores.redis import records
-from farm.stores.redis.shard import RedisShard
+from farm.stores.redis.reserving import RedisReserving
 
 
-class RedisWindows(RedisShard):
+class RedisWindows(RedisReserving):
     """The ports `BrowserWindowRegistry` and `PlacedReservations`."""
 
     async def reserve_window(
@@ -57,32 +51,6 @@ class RedisWindows(RedisShard):
     async def reserve_flow(self, client_id: ClientId, *, now: Instant) -> Reservation | Denial:
         """See `PlacedReservations.reserve_flow`."""
         return await self._reserve(Site(client_id=client_id, need=Need.FLOW), now)
-
-    async def _reserve(
-        self, site: Site, now: Instant, *asked: str | int, identity: str | None = None
-    ) -> Reservation | Denial:
-        reservation_id = ReservationId(token_hex(12))
-        try:
-            outcome, *epoch = await self.run(
-                f"reserve_{site.need}",
-                site.client_id,
-                repr(now),
-                repr(self._window_s),
-                repr(now + self._reservation_timeout_s),
-                reservation_id,
-                *asked,
-                *(() if identity is None else (identity,)),
-            )
-        except CancelledError:
-            # It may have been made, and nobody else knows its id.
-            with suppress(StoreUnavailableError):
-                await self.run("cancel", site.client_id, reservation_id)
-            raise
-        if outcome != "ok":
-            return Denial(outcome)
-        return Reservation(
-            reservation_id=reservation_id, site=site, epoch=int(epoch[0]), identity=identity
-        )
 
     async def cancel(self, reservation: Reservation) -> None:
         """See `Reservations.cancel`."""

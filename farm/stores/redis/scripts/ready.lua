@@ -12,6 +12,7 @@ local function idle(place, context_id) return place .. '\0' .. context_id end
 local function idle_in(place) return '[' .. place .. '\0', '(' .. place .. '\1' end
 
 local function hide(id)
+  close_pools(id)
   for _, name in ipairs(redis.call('SMEMBERS', key('shown', id))) do
     redis.call('ZREM', name, id)
   end
@@ -37,6 +38,7 @@ local function show(id, client)
   end
   local used = used_slots(id)
   if used >= client.max_concurrency then return hide(id) end
+  open_pools(id)
   local before = {}
   for _, name in ipairs(redis.call('SMEMBERS', key('shown', id))) do before[name] = true end
   for _, name in ipairs(kinds(id, client)) do

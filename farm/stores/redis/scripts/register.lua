@@ -35,5 +35,6 @@ if fence then redis.call('HSET', key('client', id), 'drain', fence, 'draining', 
 if before ~= kind_of(id) then depart(before, known and known.seen_at) end
 redis.call('HSET', key('seen'), id, ARGV[8])
 if ARGV[7] ~= '' then raise_token(id, ARGV[7]) end
+join_pools(id, read_client(id))
 changed(id)
 return {'ok', wake(), whole_client(id)}

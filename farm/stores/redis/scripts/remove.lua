@@ -6,6 +6,7 @@ if ARGV[4] and tonumber(redis.call('HGET', key('seen'), id)) ~= tonumber(ARGV[4]
 local ended = redis.call('HVALS', key('assignments', id))
 depart(kind_of(id), redis.call('HGET', key('seen'), id))
 forget(id, PARTS)
+leave_pools(id)
 redis.call('HDEL', key('seen'), id)
 redis.call('HDEL', key('links'), id)
 redis.call('ZREM', key('clients'), id)

@@ -1,5 +1,6 @@
 -- What is being created on a client: a count a kind, and each reservation that is open by its id, so
--- that it is given back once. A kind is 'windows', 'flows' or 'tab:<window id>'.
+-- that it is given back once. A kind is 'windows', 'flows', 'slots' or
+-- 'tab:<window id>'.
 
 local function reserve(id, reservation, kind, identity, expires_at)
   add(key('opening', id), kind, 1)

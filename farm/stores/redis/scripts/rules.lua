@@ -29,16 +29,22 @@ local function is_within_reach(client, request)
   return not through or string.sub(client.link, 1, string.len(through)) == through
 end
 
--- `given_back` slots are about to be free.
-local function deny_client(id, client, request, now, window_s, given_back)
+-- Restates eligibility.py AGENT_CHECKS.
+local function deny_agent(id, client, request, now, window_s)
   if not is_in_pool(client, request)
     or (request.client_type and request.client_type ~= client.type)
     or not meets(id, request.requirements)
     or not is_present(client, now, window_s)
     or not is_within_reach(client, request)
     or excluded(id, now)
-    or client.draining
-    or not client.max_concurrency then return 'not_ready' end
+    or client.draining then return 'not_ready' end
+end
+
+-- `given_back` slots are about to be free.
+local function deny_client(id, client, request, now, window_s, given_back)
+  local denial = deny_agent(id, client, request, now, window_s)
+  if denial then return denial end
+  if not client.max_concurrency then return 'not_ready' end
   client.used = used_slots(id) - given_back
   if client.used >= client.max_concurrency then return 'full' end
 end
