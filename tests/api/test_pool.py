@@ -206,6 +206,8 @@ async def test_metrics_are_read_when_they_are_asked_for(stack: Stack) -> None:
     assert 'farm_jobs_held{control="human"} 0.0' in after
     assert 'farm_agents{presence="present"} 1.0' in after
     assert 'farm_contexts{state="idle"} 2.0' in after
+    assert 'farm_agents_present{namespace="default",type="browser"} 1.0' in after
+    assert 'farm_assignments_in_flight{namespace="default"} 1.0' in after
     assert "farm_slots 2.0" in after
     assert "farm_windows_prepared 0.0" in after
     assert "farm_windows_of_people 0.0" in after

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from farm.core.model import (
     Assignment,
     Capacity,
@@ -94,12 +96,14 @@ class Farm:
         self.node = AppNode(commands=log, clock=self.clock)
         self.identities = identity_book(database, self.clock)
         self.events = MemoryClusterEvents(self.clock)
+        self.metrics = CollectorRegistry()
         jobs = jobs_of(
             ledger=ledger,
             registry=self.registry,
             app_node=self.node,
             identities=self.identities,
             events=self.events,
+            metrics=self.metrics,
             clock=self.clock,
             rules=JobRules(
                 attempts=AttemptRules(

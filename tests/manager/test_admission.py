@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from farm.core.admission import Claim, Enrolment, Refusal, RefusedFor
@@ -37,11 +38,13 @@ class House:
         self.told: list[tuple[str, Namespace, Mapping[str, Any]]] = []
         self.registry = MemoryRegistry(store_epoch=1, presence_window_s=10.0)
         self.gate = Gate()
+        self.metrics = CollectorRegistry()
         self.door = Registrations(
             self.registry,
             lambda: NOW,
             gate=self.gate,
             tell=lambda *told: self.told.append(told),
+            metrics=self.metrics,
         )
 
     def kinds(self) -> list[tuple[str, str]]:
@@ -153,6 +156,15 @@ async def test_the_steps_of_admission_are_in_a_fixed_order(house: House) -> None
 
 def _but(values: dict[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name != key}
+
+
+async def test_each_refusal_is_counted_by_its_reason(house: House) -> None:
+    for _ in range(3):
+        assert isinstance(await house.comes(Namespace("not its own")), Refusal)
+    counted = house.metrics.get_sample_value(
+        "farm_admission_refusals_total", {"reason": "namespace"}
+    )
+    assert counted == 3
 
 
 async def test_what_is_found_of_an_agents_reach_is_told_each_of_its_namespaces(
