@@ -10,6 +10,7 @@ import pytest
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId
 from farm.errors import StoreUnavailableError
+from farm.jobs import dispatcher
 from farm.protocol import messages as wire
 from farm.protocol.failures import Reason
 from tests.jobs.farm import WINDOW_S, Agent, Farm, farm_on, living, until
@@ -90,6 +91,40 @@ async def test_a_busy_answer_costs_no_attempt_and_is_bounded(farm: Farm) -> None
             await farm.registry.heard(ClientId("a"), agent.link, now=farm.now)
         job = await farm.state(job_id, "failed")
     assert (job.free_losses, job.attempts) == (2, 1)
+
+
+async def test_a_busy_answer_about_a_run_that_is_over_changes_nothing(farm: Farm) -> None:
+    agent = Agent()
+    async with living(agent):
+        await agent.dial(farm)
+        over = await farm.submit()
+        run = await agent.running()
+        await agent.start()
+        await agent.end()
+        await farm.state(over, "succeeded")
+        await until(lambda: not agent.runs)
+        goes_on = await farm.submit()
+        await agent.running()
+        await agent.start()
+        before = await farm.held()
+        await agent.answer(wire.Ack(command_id=run.command_id, refused="busy"))
+        assert await farm.held() == before
+        await agent.end()
+        for job_id in (over, goes_on):
+            job = await farm.state(job_id, "succeeded")
+            assert (job.free_losses, job.attempts) == (0, 1)
+
+
+async def test_a_job_whose_wake_was_lost_is_found_by_time(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "_SAFETY_S", 0.05)
+    agent = Agent(automatic=True)
+    async with living(agent):
+        await agent.dial(farm)
+        await farm.state(await farm.submit(), "succeeded")
+        monkeypatch.setattr(farm.dispatcher, "wake", lambda: None)
+        await farm.state(await farm.submit(), "succeeded")
 
 
 async def until_free_losses(farm: Farm, job_id: str, losses: int) -> None:
