@@ -9,6 +9,7 @@ import structlog
 from playwright.async_api import Error as PlaywrightError
 
 from agent.chromium.recording.recorder import Recorder, RecordingFailed
+from agent.chromium.shielding import to_the_end
 from agent.ports import Evidence, StaleAssignment, UploadRefused
 from agent.steps.failures import message_of
 from farm.protocol.messages import Recorded
@@ -105,6 +106,11 @@ class Recordings:
             take.detail = f"it ends early: it had grown to {self._order.max_bytes} bytes"
         else:
             return
+        # Nobody looks any more when the attempt is over: what is cut off half way is no file.
+        await to_the_end(self._stop(take))
+
+    @staticmethod
+    async def _stop(take: _Take) -> None:
         take.failed = await _tried(take.recorder.stop(), STOP_S, "it could not be ended in time")
 
     async def end(self, *, failed: bool) -> None:

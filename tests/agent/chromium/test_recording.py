@@ -314,9 +314,10 @@ async def test_each_stops_at_its_bound_and_says_so(ffmpeg: str, site: Site) -> N
         assert outcome.outcome == "succeeded"
         ends = rig.journal.ends()
         early = f"it ends early: it had grown to {bound} bytes"
-        assert {detail for _, detail in ends.values()} <= {early} | {
-            detail for state, detail in ends.values() if state == "failed" and "too fast" in detail
-        }
+        # A busy machine may not end a trace of so much in time.
+        may_fail = ("too fast", "ended in time")
+        for state, detail in ends.values():
+            assert detail == early or (state == "failed" and any(so in detail for so in may_fail))
         for kind in (RecordingKind.CONSOLE, RecordingKind.NETWORK):
             assert ends[kind.value] == ("ready", early)
             assert 0 < len(of(rig, kind)) <= bound
