@@ -93,7 +93,12 @@ def mixed(
 
 def consoles(farm: RunningFarm) -> list[psutil.Process]:
     """Return the processes of agents of flows."""
-    return [one for one in family(farm.pid) if one.environ().get("AGENT_TYPE") == "console"]
+    found = []
+    for one in family(farm.pid):
+        with contextlib.suppress(psutil.NoSuchProcess):  # a browser's come and go meanwhile
+            if one.environ().get("AGENT_TYPE") == "console":
+                found.append(one)
+    return found
 
 
 async def rested(client: FarmClient, job_id: str) -> JobDetail:
