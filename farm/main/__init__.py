@@ -17,6 +17,7 @@ from farm.api.live.acts import JobActs
 from farm.api.live.places import Places
 from farm.api.live.routes import live_routes
 from farm.api.metrics import ConnectedAgents
+from farm.api.poll_forwarding import PollForwarding
 from farm.api.polling import LongPolls, poll_routes
 from farm.api.readiness import Readiness
 from farm.api.verify import verify_route
@@ -216,7 +217,7 @@ async def _running(
         drain_s=settings.link.drain_s,
         metrics=metrics,
     )
-    polls = LongPolls(links)
+    polls = LongPolls(links, None if stores.relay is None else PollForwarding(stores.relay))
     verifier = Verifier(
         Farm(
             registry=registry,

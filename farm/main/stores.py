@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _LOOK_S = 1.0
+_ROUTE_S = 5.0
 _RESERVED_S = 120.0
 """What a coordinator has reserved that died is given back after this, and well after it is used."""
 
@@ -149,7 +150,12 @@ async def _shared(
         memory = _SharedMemory(registry, clock)
         await memory.begin_again()
         log.info("redis.shared", shard=settings.redis.shard, coordinator=name)
-        routes = RedisRoutes(registry, coordinator=CoordinatorId(f"{name}-{life}"))
+        routes = RedisRoutes(
+            registry,
+            coordinator=CoordinatorId(f"{name}-{life}"),
+            # Known to be gone early enough for its agents to come back before their window ends.
+            lease_s=min(_ROUTE_S, settings.link.window_s / 2),
+        )
         yield Stores(
             registry=registry,
             commands=RedisCommandLog(registry, retention=_retention(settings)),
