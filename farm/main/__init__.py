@@ -37,6 +37,7 @@ from farm.main.sharing import same_files
 from farm.main.stores import Stores, ledger_of, shared_of, stores_of
 from farm.manager.admission import Registrations
 from farm.manager.agent_news import AgentNews
+from farm.manager.bridges import Bridges
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
 from farm.manager.leaving import Leaving
@@ -170,7 +171,10 @@ async def _running(
             gone_after_s=gone_after_s,
         )
     disconnects = Disconnects(jobs.manager, clock, grace_s=settings.link.grace_s)
-    channels = AgentChannels(app_node.tell_here, lambda token, client: links.owns(token, client))
+    bridges = Bridges(stores.parcels)
+    channels = AgentChannels(
+        app_node.tell_here, lambda token, client: links.owns(token, client), bridges
+    )
 
     def moved(namespace: Namespace) -> None:
         jobs.manager.placement_changed(namespace)
@@ -239,6 +243,8 @@ async def _running(
         clock=clock,
         key=live_key(settings),
         coordinator=name,
+        bridges=bridges,
+        held_by=app_node.held_by,
         metrics=metrics,
     )
     app = build_app(
@@ -301,6 +307,7 @@ async def _running(
         loops = [
             group.create_task(dispatching, name="dispatch"),
             group.create_task(stores.events.run(), name="events"),
+            group.create_task(bridges.run(), name="bridges"),
             group.create_task(polls.run(), name="long polls"),
             group.create_task(prober.run(), name="probe"),
             group.create_task(
@@ -327,6 +334,7 @@ async def _running(
                 yield farm
                 await farm.revoke_minted()
             live_view.sessions.hub.close()
+            await bridges.close("it is stopping")
             await links.close_all()
         for loop in loops:
             loop.cancel()
