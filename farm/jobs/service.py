@@ -14,12 +14,12 @@ from farm.core.model import Namespace
 from farm.errors import ConflictError, InvalidInputError, NotFoundError
 from farm.jobs.feed import JobFeed
 from farm.jobs.files import JobSpec, browser_options, canonical_hash, match_key, parse
-from farm.jobs.files.problems import nearest
 from farm.jobs.identities import IdentityBook
 from farm.jobs.ids import JobIds
 from farm.jobs.interventions import Done, Interventions, Wanted
 from farm.jobs.neighbours import Neighbours
 from farm.jobs.ports import Dispatcher
+from farm.protocol.nearest import nearest
 from farm.stores.identity_records import Mode, NewBorrowing
 from farm.stores.ports.ledger import Ledger
 from farm.stores.records import Job, NewJob
