@@ -1,27 +1,28 @@
 """What people do with jobs: submit, cancel, decide."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal
 
 import structlog
 from pydantic import ValidationError
 
 from farm.clock import Clock
-from farm.core.census import Declaration, declaration_of
+from farm.core.census import Declaration
 from farm.core.job_states import JobState
 from farm.core.model import Namespace
 from farm.core.retry import Doubt
 from farm.errors import ConflictError, InvalidInputError, NotFoundError
 from farm.jobs.feed import JobFeed
 from farm.jobs.files import JobSpec, browser_options, canonical_hash, match_key, parse
-from farm.jobs.files.problems import nearest
 from farm.jobs.identities import IdentityBook
 from farm.jobs.ids import JobIds
 from farm.jobs.interventions import Done, Interventions, Wanted
 from farm.jobs.neighbours import Neighbours
 from farm.jobs.ports import Dispatcher
+from farm.protocol.nearest import nearest
 from farm.stores.identity_records import Mode, NewBorrowing
+from farm.stores.ports.deployments import QueueCatalogue
 from farm.stores.ports.ledger import Ledger
 from farm.stores.records import Job, NewJob
 
@@ -52,7 +53,7 @@ class JobService:
         interventions: Interventions,
         neighbours: Neighbours | None = None,
         *,
-        task_queues: Sequence[str] = (),
+        queues: QueueCatalogue,
     ) -> None:
         self._ledger = ledger
         self._identities = identities
@@ -61,7 +62,7 @@ class JobService:
         self._neighbours = neighbours
         self._feed = feed
         self._clock = clock
-        self._task_queues = task_queues
+        self._queues = queues
         self._ids = JobIds()
 
     async def submit(
@@ -84,7 +85,7 @@ class JobService:
         else:
             # It takes its time to check, and the agents' heartbeats must not wait for that.
             spec = await asyncio.to_thread(parse, body, content_type=content_type, params=params)
-        self._check_queue(spec.queue)
+        await self._check_queue(namespace, spec.queue)
         key = _one_key(idempotency_key, spec.idempotency_key)
         # Where the key was written makes no other body of it.
         spec = spec.model_copy(update={"idempotency_key": key})
@@ -113,14 +114,12 @@ class JobService:
             self._feed.publish(job.job_id, may_rest=False, queued=True)
         return job, duplicate
 
-    def _check_queue(self, name: str) -> None:
-        if declaration_of(name, self._task_queues) is not Declaration.UNDECLARED:
+    async def _check_queue(self, namespace: Namespace, name: str) -> None:
+        found = await self._queues.look_up(namespace, name)
+        if found.declaration is not Declaration.UNDECLARED:
             return
-        problem = {
-            "pointer": "/queue",
-            "detail": f"no task queue {name} is declared",
-            "nearest": nearest(name, self._task_queues),
-        }
+        detail = f"no task queue {name} is declared"
+        problem = {"pointer": "/queue", "detail": detail, "nearest": found.near}
         raise InvalidInputError("the job cannot be accepted", problems=(problem,))
 
     async def _borrowing(
