@@ -45,6 +45,7 @@ from farm.manager.loops import every
 from farm.manager.namespaces import NamespaceBook
 from farm.manager.probe import AgentProbe
 from farm.manager.probing import Prober
+from farm.manager.queues import DeclaredQueues
 from farm.protocol.plan import Egress
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import (
@@ -130,7 +131,8 @@ async def _running(
     if shared is not None:
         await same_files(settings.artifacts_dir, shared)
     gone_after_s = settings.link.window_s * settings.link.gone_after_windows
-    stored = SqlNamespaces(ledger.database)
+    stored, deployments = SqlNamespaces(ledger.database), SqlDeployments(ledger.database)
+    queues = DeclaredQueues(settings.task_queues, deployments, unchecked=(VERIFY,), clock=clock)
     jobs = jobs_of(
         ledger=ledger,
         registry=registry,
@@ -149,10 +151,10 @@ async def _running(
             ),
             assignment_timeout_s=settings.jobs.assignment_timeout_s,
             provision_timeout_s=settings.jobs.provision_timeout_s,
-            task_queues=settings.task_queues,
             gone_after_s=gone_after_s,
             postponed_s=settings.link.window_s,
         ),
+        queues=queues,
         placements=stored,
         coordinator=name,
         metrics=metrics,
@@ -178,6 +180,10 @@ async def _running(
 
     def moved(namespace: Namespace) -> None:
         jobs.manager.placement_changed(namespace)
+        jobs.dispatcher.wake()
+
+    def deployed(namespace: Namespace) -> None:
+        queues.changed(namespace)
         jobs.dispatcher.wake()
 
     namespaces = NamespaceBook(
@@ -264,7 +270,8 @@ async def _running(
             feed=jobs.feed,
             events=stores.events,
             leaving=leaving,
-            deployments=SqlDeployments(ledger.database),
+            deployments=deployments,
+            deployed=deployed,
             tokens=tokens,
             namespaces=namespaces,
             owns=links.may_act,
@@ -275,6 +282,7 @@ async def _running(
                 queue=SqlBacklog(ledger.database),
                 dispatcher=jobs.dispatcher,
                 explain=jobs.manager.explain,
+                queues=queues,
                 clock=clock,
                 shared=shared is not None,
             ),

@@ -43,6 +43,7 @@ from farm.manager.delivery import AppNode
 from farm.manager.leaving import Leaving
 from farm.manager.misses import Misses
 from farm.manager.namespaces import NamespaceBook
+from farm.manager.queues import DeclaredQueues
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import (
     SqlBacklog,
@@ -294,11 +295,14 @@ async def running(
         owners: dict[ClientId, str] = {}
         ended: list[ClientId] = []
         misses = Misses()
+        deployments = SqlDeployments(database)
+        queues = DeclaredQueues((), deployments)
         manager = WorkerContextManager(
             context_registry=registry,
             connection_registry=registry,
             browser_window_registry=registry,
             app_node=node,
+            queues=queues,
         )
         _, admin = await tokens.add(scope="admin", namespace=DEFAULT, name="admin")
         record, agent = await tokens.add(scope="agent", namespace=DEFAULT, name="agent")
@@ -309,7 +313,9 @@ async def running(
 
         interventions = Interventions(LiveAttempts(), node, random_id)
         identities = identity_book(database, system_clock)
-        jobs = JobService(ledger, identities, dispatcher, feed, system_clock, interventions)
+        jobs = JobService(
+            ledger, identities, dispatcher, feed, system_clock, interventions, queues=queues
+        )
         acts, metrics = StandInActs(), CollectorRegistry()
         bridges = Bridges(
             MemoryParcels(CoordinatorId(coordinator or "farm"), office), silence_s=SILENCE_S
@@ -354,7 +360,8 @@ async def running(
                 feed=feed,
                 events=events,
                 leaving=leaving,
-                deployments=SqlDeployments(database),
+                deployments=deployments,
+                deployed=queues.changed,
                 tokens=tokens,
                 namespaces=namespaces,
                 owns=owns,
@@ -365,6 +372,7 @@ async def running(
                     queue=SqlBacklog(database),
                     dispatcher=dispatcher,
                     explain=manager.explain,
+                    queues=queues,
                     clock=system_clock,
                 ),
                 readiness=Readiness(probe, system_clock),
