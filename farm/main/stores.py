@@ -17,9 +17,15 @@ from farm.core.commands import Retention
 from farm.errors import InvalidInputError, StoreUnavailableError
 from farm.manager.relay import Relay
 from farm.stores.ledger import SqliteDatabase, SqlLedger
-from farm.stores.memory import MemoryClusterEvents, MemoryCommandLog, MemoryRegistry
+from farm.stores.memory import (
+    MemoryClusterEvents,
+    MemoryCommandLog,
+    MemoryParcels,
+    MemoryRegistry,
+)
 from farm.stores.ports.cluster_events import ClusterEvents
 from farm.stores.ports.commands import CommandLog
+from farm.stores.ports.parcels import Parcels
 from farm.stores.ports.registries import Registry
 from farm.stores.ports.routes import CoordinatorId
 from farm.stores.ports.timing import Observe, unobserved
@@ -57,6 +63,7 @@ class Stores:
     events: ClusterEvents
     clock: Clock
     memory: Memory
+    parcels: Parcels
     relay: Relay | None = None
     coordinator: str | None = None
     """This one's name among those that share; None where it is alone."""
@@ -113,6 +120,7 @@ async def stores_of(
             events=MemoryClusterEvents(system_clock),
             clock=system_clock,
             memory=_OwnMemory(),
+            parcels=MemoryParcels(CoordinatorId("farm")),
         )
         return
     url = settings.redis.url.get_secret_value()
@@ -129,6 +137,7 @@ async def _shared(
             RedisClock,
             RedisClusterEvents,
             RedisCommandLog,
+            RedisParcels,
             RedisRegistry,
             RedisRoutes,
             connect,
@@ -136,7 +145,7 @@ async def _shared(
     except ModuleNotFoundError as error:
         raise _without_extra(error, "redis", "redis", "FARM_REDIS__URL") from error
     name = _name(settings.data_dir)
-    redis = connect(url)
+    redis, carrying = connect(url), connect(url, decode=False)
     registry = RedisRegistry(
         redis,
         presence_window_s=settings.link.window_s,
@@ -150,23 +159,23 @@ async def _shared(
         memory = _SharedMemory(registry, clock)
         await memory.begin_again()
         log.info("redis.shared", shard=settings.redis.shard, coordinator=name)
-        routes = RedisRoutes(
-            registry,
-            coordinator=CoordinatorId(f"{name}-{life}"),
-            # Known to be gone early enough for its agents to come back before their window ends.
-            lease_s=min(_ROUTE_S, settings.link.window_s / 2),
-        )
+        its_life = CoordinatorId(f"{name}-{life}")
+        # Known to be gone early enough for its agents to come back before their window ends.
+        lease_s = min(_ROUTE_S, settings.link.window_s / 2)
+        routes = RedisRoutes(registry, coordinator=its_life, lease_s=lease_s)
         yield Stores(
             registry=registry,
             commands=RedisCommandLog(registry, retention=_retention(settings)),
             events=RedisClusterEvents(registry, clock),
             clock=clock,
             memory=memory,
+            parcels=RedisParcels(registry, carrying, coordinator=its_life),
             relay=Relay(routes),
             coordinator=name,
         )
     finally:
         await registry.close()
+        await carrying.aclose()
         await redis.aclose()
 
 

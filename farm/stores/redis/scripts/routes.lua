@@ -27,7 +27,7 @@ end
 local function clear_away(coordinators)
   for id in pairs(coordinators) do
     redis.call('HDEL', key('coordinators'), id)
-    redis.call('DEL', key('mail', id))
+    redis.call('DEL', key('mail', id), key('parcels', id))
   end
   for _, client_id in ipairs(redis.call('HKEYS', key('routes'))) do
     if coordinators[route_of(client_id)] then redis.call('HDEL', key('routes'), client_id) end
