@@ -28,13 +28,13 @@ from farm.jobs.identities import IdentityBook
 from farm.jobs.rules import AttemptRules
 from farm.jobs.sharing import Sharing
 from farm.jobs.why import Explaining
+from farm.main.files import artifacts_of, same_files
 from farm.main.jobs import JobRules, jobs_of
 from farm.main.keys import admin_token_of, keyring_of, live_key, preset_agent_token
 from farm.main.live import live_of
 from farm.main.metering import store_times
 from farm.main.running import Coordinator, correspond, expiring, lives, look_after
 from farm.main.serving import announced, listening, only_one
-from farm.main.sharing import same_files
 from farm.main.stores import Stores, ledger_of, shared_of, stores_of
 from farm.manager.admission import Registrations
 from farm.manager.agent_news import AgentNews
@@ -48,7 +48,6 @@ from farm.manager.probe import AgentProbe
 from farm.manager.probing import Prober
 from farm.manager.queues import DeclaredQueues
 from farm.protocol.plan import Egress
-from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import (
     SqlBacklog,
     SqlDeployments,
@@ -76,8 +75,8 @@ async def coordinator(settings: Settings) -> AsyncIterator[Coordinator]:
 
     Raises:
         ConflictError: If another farm uses the data directory or the ledger, or Redis may forget.
-        InvalidInputError: If a Redis or PostgreSQL is set and its client is not installed, or a key
-            of saved identities is none.
+        InvalidInputError: If a Redis, PostgreSQL or bucket is set and its client is not installed,
+            or a key of saved identities is none.
         StoreUnavailableError: If one of them does not answer.
         OSError: If the address can't be listened on.
     """
@@ -129,8 +128,9 @@ async def _running(
         store=ledger.check,
     )
     shared = shared_of(settings, ledger)
+    artifacts = await artifacts_of(settings)
     if shared is not None:
-        await same_files(settings.artifacts_dir, shared)
+        await same_files(artifacts, shared)
     gone_after_s = settings.link.window_s * settings.link.gone_after_windows
     stored, deployments = SqlNamespaces(ledger.database), SqlDeployments(ledger.database)
     queues = DeclaredQueues(settings.task_queues, deployments, unchecked=(VERIFY,), clock=clock)
@@ -257,12 +257,7 @@ async def _running(
     app = build_app(
         deps=Deps(
             ledger=ledger,
-            artifacts=DirectoryArtifacts(
-                settings.artifacts_dir,
-                max_bytes=settings.artifacts.max_bytes,
-                min_free_bytes=settings.artifacts.min_free_bytes,
-                min_free_inodes=settings.artifacts.min_free_inodes,
-            ),
+            artifacts=artifacts,
             registry=registry,
             app_node=app_node,
             jobs=jobs.service,
