@@ -307,7 +307,7 @@ async def _running(
                 expiring(jobs.dispatcher, prober, settings.link.window_s), name="expire"
             ),
         ]
-        loops += correspond(group, stores, app_node, jobs)
+        loops += correspond(group, stores, app_node, jobs, disconnects)
         for step_name, step in steps.items():
             sweep = every(_SWEEP_S, step, name=step_name)
             loops.append(group.create_task(sweep, name=step_name))

@@ -21,7 +21,7 @@ from farm.stores.memory import MemoryClusterEvents, MemoryCommandLog, MemoryRegi
 from farm.stores.ports.cluster_events import ClusterEvents
 from farm.stores.ports.commands import CommandLog
 from farm.stores.ports.registries import Registry
-from farm.stores.ports.routes import CoordinatorId
+from farm.stores.ports.routes import LEASE_S, CoordinatorId
 from farm.stores.ports.timing import Observe, unobserved
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _LOOK_S = 1.0
 _RESERVED_S = 120.0
-"""What a coordinator has reserved that died is given back after this, and well after it is used."""
+"""What a coordinator has reserved and could not give back is so after this, well after its use."""
+_LEASES_PER_WINDOW = 2
+"""At least: so the links of one that died are closed before its agents are to be given up."""
 
 
 class Memory(Protocol):
@@ -135,10 +137,15 @@ async def _shared(
     except ModuleNotFoundError as error:
         raise _without_extra(error, "redis", "redis", "FARM_REDIS__URL") from error
     name = _name(settings.data_dir)
+    me = CoordinatorId(f"{name}-{life}")
+    window_s = settings.link.window_s
+    lease_s = min(LEASE_S, window_s / _LEASES_PER_WINDOW)
     redis = connect(url)
     registry = RedisRegistry(
         redis,
-        presence_window_s=settings.link.window_s,
+        presence_window_s=window_s,
+        coordinator=me,
+        lease_s=lease_s,
         reservation_timeout_s=_RESERVED_S + settings.jobs.provision_timeout_s,
         shard=settings.redis.shard,
         require_noeviction=settings.redis.require_noeviction,
@@ -149,7 +156,7 @@ async def _shared(
         memory = _SharedMemory(registry, clock)
         await memory.begin_again()
         log.info("redis.shared", shard=settings.redis.shard, coordinator=name)
-        routes = RedisRoutes(registry, coordinator=CoordinatorId(f"{name}-{life}"))
+        routes = RedisRoutes(registry, coordinator=me, lease_s=lease_s)
         yield Stores(
             registry=registry,
             commands=RedisCommandLog(registry, retention=_retention(settings)),
