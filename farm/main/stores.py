@@ -17,9 +17,15 @@ from farm.core.commands import Retention
 from farm.errors import InvalidInputError, StoreUnavailableError
 from farm.manager.relay import Relay
 from farm.stores.ledger import SqliteDatabase, SqlLedger
-from farm.stores.memory import MemoryClusterEvents, MemoryCommandLog, MemoryRegistry
+from farm.stores.memory import (
+    MemoryClusterEvents,
+    MemoryCommandLog,
+    MemoryParcels,
+    MemoryRegistry,
+)
 from farm.stores.ports.cluster_events import ClusterEvents
 from farm.stores.ports.commands import CommandLog
+from farm.stores.ports.parcels import Parcels
 from farm.stores.ports.registries import Registry
 from farm.stores.ports.routes import LEASE_S, CoordinatorId
 from farm.stores.ports.timing import Observe, unobserved
@@ -34,7 +40,8 @@ _LOOK_S = 1.0
 _RESERVED_S = 120.0
 """What a coordinator has reserved and could not give back is so after this, well after its use."""
 _LEASES_PER_WINDOW = 2
-"""At least: so the links of one that died are closed before its agents are to be given up."""
+"""At least: one that died is known to be gone before its agents are to be given up, and early
+enough for them to come back elsewhere before their window ends."""
 
 
 class Memory(Protocol):
@@ -58,6 +65,7 @@ class Stores:
     events: ClusterEvents
     clock: Clock
     memory: Memory
+    parcels: Parcels
     relay: Relay | None = None
     coordinator: str | None = None
     """This one's name among those that share; None where it is alone."""
@@ -114,6 +122,7 @@ async def stores_of(
             events=MemoryClusterEvents(system_clock),
             clock=system_clock,
             memory=_OwnMemory(),
+            parcels=MemoryParcels(CoordinatorId("farm")),
         )
         return
     url = settings.redis.url.get_secret_value()
@@ -130,6 +139,7 @@ async def _shared(
             RedisClock,
             RedisClusterEvents,
             RedisCommandLog,
+            RedisParcels,
             RedisRegistry,
             RedisRoutes,
             connect,
@@ -140,7 +150,7 @@ async def _shared(
     me = CoordinatorId(f"{name}-{life}")
     window_s = settings.link.window_s
     lease_s = min(LEASE_S, window_s / _LEASES_PER_WINDOW)
-    redis = connect(url)
+    redis, carrying = connect(url), connect(url, decode=False)
     registry = RedisRegistry(
         redis,
         presence_window_s=window_s,
@@ -163,11 +173,13 @@ async def _shared(
             events=RedisClusterEvents(registry, clock),
             clock=clock,
             memory=memory,
+            parcels=RedisParcels(registry, carrying, coordinator=me),
             relay=Relay(routes),
             coordinator=name,
         )
     finally:
         await registry.close()
+        await carrying.aclose()
         await redis.aclose()
 
 

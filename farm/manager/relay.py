@@ -15,11 +15,14 @@ from farm.errors import ClientAbsentError, StoreUnavailableError
 from farm.manager.evidence import Answer
 from farm.manager.letters import (
     AboutJobs,
+    AboutPolls,
     AnyLetter,
     Change,
     Granted,
     Order,
     Passage,
+    Poll,
+    Polled,
     Reply,
     Signal,
     Wish,
@@ -112,11 +115,18 @@ class Relay:
         """Called with what other coordinators write of jobs of a ledger that they share."""
         self.left_behind: Callable[[Links], Awaitable[None]] = _say_nothing
         """Called with the links of coordinators that are there no more; see `Routes.renew`."""
+        self.about_polls: Callable[[AboutPolls], None] = lambda letter: None
+        """Called with what they write of agents' sessions of requests."""
 
     @property
     def coordinator(self) -> CoordinatorId:
         """Whose end of it this is."""
         return self._routes.coordinator
+
+    @property
+    def lease_s(self) -> float:
+        """For how long a coordinator is there without saying so again."""
+        return self._routes.lease_s
 
     async def run(self, node: Carrier) -> None:
         """Serve the other coordinators, until cancelled."""
@@ -236,10 +246,14 @@ class Relay:
         if word.link is None:
             raise ClientAbsentError(word.absent)
 
-    # Of jobs
+    # Of jobs, and of sessions
 
-    async def write(self, letter: AboutJobs, *, to: CoordinatorId | None = None) -> None:
+    async def write(
+        self, letter: AboutJobs | AboutPolls, *, to: CoordinatorId | None = None
+    ) -> bool:
         """Write to a coordinator, or to all others; whether it arrives nobody knows.
+
+        False if that one is not there.
 
         Raises:
             StoreUnavailableError: If it can't be posted.
@@ -247,8 +261,12 @@ class Relay:
         text = letter.model_dump_json(exclude_none=True)
         if to is None:
             await self._routes.post_others(text)
-        else:
-            await self._routes.post(to, text)
+            return True
+        return await self._routes.post(to, text)
+
+    async def is_there(self, coordinator: CoordinatorId) -> bool:
+        """Tell whether a coordinator is there. Raises StoreUnavailableError."""
+        return await self._routes.is_there(coordinator)
 
     async def holder(self, client_id: ClientId) -> CoordinatorId | None:
         """Return which coordinator has an agent's link. Raises StoreUnavailableError."""
@@ -307,6 +325,11 @@ class Relay:
         sender = CoordinatorId(signal.sender)
         await self._routes.post(sender, word.model_dump_json(exclude_none=True))
 
+    def _take_in(self, letter: Word) -> None:
+        word = self._words.get(letter.command_id)
+        if word is not None and not word.done():
+            word.set_result(letter)
+
     # The loops
 
     async def _read(self, node: Carrier) -> None:
@@ -331,10 +354,8 @@ class Relay:
         match letter:
             case Order():
                 await self._order(node, letter)
-            case Word(command_id=command_id):
-                word = self._words.get(command_id)
-                if word is not None and not word.done():
-                    word.set_result(letter)
+            case Word():
+                self._take_in(letter)
             case Passage(client_id=client_id, message=message):
                 await node.tell_here(ClientId(client_id), message)
             case Signal():
@@ -343,6 +364,8 @@ class Relay:
                 await node.taken_in(ClientId(client_id), answer, noted=noted)
             case Change() | Wish() | Granted():
                 self.about_jobs(letter)
+            case Poll() | Polled():
+                self.about_polls(letter)
             case _:
                 assert_never(letter)
 

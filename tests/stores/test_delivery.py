@@ -175,6 +175,18 @@ async def test_an_agent_linked_elsewhere_is_commanded_and_answers_with_the_same_
         assert one.sent == []
 
 
+async def test_what_leaves_no_evidence_is_sent_through_another_coordinator_too(
+    registry: RedisRegistry,
+) -> None:
+    async with coordinators(registry, "one", "two") as (one, two):
+        await two.has()
+        sent = await one.node.send(A, command("c", wire.Probe()))
+        assert two.orders == ["c"]
+        result = wire.Result(command_id="c", outcome="succeeded")
+        assert await two.node.answered(A, result)
+        assert await sent.answer == result
+
+
 async def test_a_stale_handle_sends_nothing_to_another_coordinator_either(
     registry: RedisRegistry,
 ) -> None:
@@ -362,6 +374,8 @@ async def test_a_coordinator_without_a_lease_has_no_links_and_gets_no_letters(
     await there.claim(ClientId("b"), LinkId("1"))
     await over.claim(A, LinkId("1"))
     assert await there.route(A) is None
+    assert await over.is_there(there.coordinator)
+    assert not await there.is_there(over.coordinator)
     assert not await there.post(over.coordinator, "letter")
     await there.post_others("letter")
     assert await registry.redis.exists(f"{registry.tag}:mail:over") == 0

@@ -63,6 +63,10 @@ class Routes(Protocol):
         """Return where an agent's link is; None if nobody who is there holds one."""
         ...
 
+    async def is_there(self, coordinator: CoordinatorId) -> bool:
+        """Tell whether a coordinator's lease is not over."""
+        ...
+
     async def post(self, to: CoordinatorId, letter: str) -> bool:
         """Put a letter into a box, in order; False if that coordinator is not there."""
         ...

@@ -64,6 +64,11 @@ class RedisRoutes:
         coordinator, link = rest
         return Route(coordinator=CoordinatorId(coordinator), link=LinkId(link))
 
+    async def is_there(self, coordinator: CoordinatorId) -> bool:
+        """See `Routes.is_there`."""
+        reply = await self._shard.run("route_there", coordinator)
+        return bool(reply[0] == "ok")
+
     async def post(self, to: CoordinatorId, letter: str) -> bool:
         """See `Routes.post`."""
         reply = await self._shard.run("route_post", to, letter, self._box)

@@ -25,7 +25,7 @@ class Scripts:
         self._redis = redis
         self._observe = observe
 
-    async def run(self, name: str, key: str, *args: str | int | float) -> list[Any]:
+    async def run(self, name: str, key: str, *args: str | int | float | bytes) -> list[Any]:
         """Run a script in one round trip, and one more where Redis does not have it yet."""
         text, digest = _script(name)
         with timed(self._observe, "redis", name):

@@ -103,13 +103,19 @@ class RedisShard(RedisWakes):
             found = await cast("Awaitable[str | None]", self.redis.get(f"{self.tag}:epoch"))
         return None if found is None else int(found)
 
-    async def run(self, name: str, *args: str | int | float) -> list[Any]:
-        """Run one script: `ok`, `no` or a denial, the generation if it changed, and the rest."""
+    async def run(
+        self, name: str, *args: str | int | float | bytes, scripts: Scripts | None = None
+    ) -> list[Any]:
+        """Run one script: `ok`, `no` or a denial, the generation if it changed, and the rest.
+
+        Over `scripts` it runs on the connections of another client.
+        """
         epoch = self._store_epoch
         if epoch is None:
             raise StoreUnavailableError("the registry is not open")
         with store_errors():
-            outcome, *rest = await self._scripts.run(name, f"{self.tag}:epoch", epoch, *args)
+            runs = scripts or self._scripts
+            outcome, *rest = await runs.run(name, f"{self.tag}:epoch", epoch, *args)
         if rest:
             generation = rest.pop(0)
             if epoch == self._store_epoch:

@@ -16,7 +16,7 @@ local function clear_away(coordinators)
   for id in pairs(coordinators) do
     redis.call('HDEL', key('coordinators'), id)
     redis.call('HDEL', key('arrivals'), id)
-    redis.call('DEL', key('mail', id))
+    redis.call('DEL', key('mail', id), key('parcels', id))
     given_back = give_back_all_of(id) or given_back
   end
   for _, client_id in ipairs(redis.call('HKEYS', key('routes'))) do
