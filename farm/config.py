@@ -140,7 +140,7 @@ class LiveSettings(BaseModel):
     """So many may watch one tab."""
 
     max_viewers: Annotated[int, Field(ge=1, le=10_000)] = 200
-    """So many may watch, of all tabs."""
+    """So many may watch, of all tabs of agents that are linked to one coordinator."""
 
 
 class RedisSettings(BaseModel):

@@ -11,6 +11,7 @@ from farm.clock import Clock
 from farm.core.census import Declaration
 from farm.core.job_states import JobState
 from farm.core.model import Namespace
+from farm.core.retry import Doubt
 from farm.errors import ConflictError, InvalidInputError, NotFoundError
 from farm.jobs.feed import JobFeed
 from farm.jobs.files import JobSpec, browser_options, canonical_hash, match_key, parse
@@ -19,6 +20,7 @@ from farm.jobs.ids import JobIds
 from farm.jobs.interventions import Done, Interventions, Wanted
 from farm.jobs.neighbours import Neighbours
 from farm.jobs.ports import Dispatcher
+from farm.jobs.reading import JobReading
 from farm.protocol.nearest import nearest
 from farm.stores.identity_records import Mode, NewBorrowing
 from farm.stores.ports.deployments import QueueCatalogue
@@ -39,8 +41,11 @@ _DECIDED: Mapping[Decision, JobState] = {
 }
 
 
-class JobService:
-    """Writes to the ledger first; only then do the dispatcher and the watchers hear of it."""
+class JobService(JobReading):
+    """What a library offers of jobs, and the HTTP API: each call is for one namespace (P16).
+
+    Writes to the ledger first; only then do the dispatcher and the watchers hear of it.
+    """
 
     def __init__(
         self,
@@ -54,7 +59,7 @@ class JobService:
         *,
         queues: QueueCatalogue,
     ) -> None:
-        self._ledger = ledger
+        super().__init__(ledger)
         self._identities = identities
         self._dispatcher = dispatcher
         self._interventions = interventions
@@ -224,19 +229,39 @@ class JobService:
         self._feed.publish(job_id, may_rest=False, queued=True)
         return self._interventions.done_here()
 
-    async def resolve(self, namespace: Namespace, job_id: str, decision: Decision) -> Job:
-        """Decide what an uncertain job is.
+    async def resolve(
+        self, namespace: Namespace, job_id: str, decision: Decision, *, by: str = ""
+    ) -> Job:
+        """Decide what an uncertain job is; `by` is who decides.
 
         Raises:
             NotFoundError: If there is no such job.
             ConflictError: If it is not uncertain.
         """
         to = _DECIDED[decision]
-        job = await self._ledger.resolve(namespace, job_id, to, now=self._clock())
+        job = await self._ledger.resolve(namespace, job_id, to, now=self._clock(), by=by)
         log.info("job.resolved", job_id=job_id, state=job.state)
         if to is JobState.QUEUED:
             self._dispatcher.wake()
         self._feed.publish(job_id, queued=to is JobState.QUEUED)
+        return job
+
+    async def retry(self, namespace: Namespace, job_id: str, *, by: str = "") -> Job:
+        """Run a job again that has failed, timed out or been cancelled; `by` is who wants it.
+
+        It is the same job, with new attempts. One that is queued or running is left as it is.
+
+        Raises:
+            NotFoundError: If there is no such job.
+            ConflictError: If it has succeeded, is uncertain or is being cancelled, or if it might
+                repeat an effect (P12): `reason` says so.
+        """
+        before = await self._ledger.job(namespace, job_id)
+        doubt = Doubt(JobSpec.model_validate(before.spec).on_uncertain)
+        job = await self._ledger.retry(namespace, job_id, doubt, now=self._clock(), by=by)
+        log.info("job.retried", job_id=job_id, was=before.state, state=job.state)
+        self._dispatcher.wake()
+        self._feed.publish(job_id, may_rest=False, queued=True)
         return job
 
 
