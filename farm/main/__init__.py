@@ -17,6 +17,7 @@ from farm.api.live.acts import JobActs
 from farm.api.live.places import Places
 from farm.api.live.routes import live_routes
 from farm.api.metrics import ConnectedAgents
+from farm.api.poll_forwarding import PollForwarding
 from farm.api.polling import LongPolls, poll_routes
 from farm.api.readiness import Readiness
 from farm.api.verify import verify_route
@@ -55,6 +56,7 @@ from farm.stores.ledger import (
     SqlLedger,
     SqlNamespaces,
 )
+from farm.stores.ports.routes import LEASE_S
 from farm.telemetry import configure_logging
 from farm.verify import VERIFY, Verifier
 from farm.verify.stage import Farm
@@ -173,18 +175,20 @@ async def _running(
             gone_after_s=gone_after_s,
         )
     disconnects = Disconnects(jobs.manager, clock, grace_s=settings.link.grace_s)
-    bridges = Bridges(stores.parcels)
+    bridges = Bridges(
+        stores.parcels, silence_s=LEASE_S if stores.relay is None else stores.relay.lease_s
+    )
     channels = AgentChannels(
         app_node.tell_here, lambda token, client: links.owns(token, client), bridges
     )
 
     def moved(namespace: Namespace) -> None:
         jobs.manager.placement_changed(namespace)
-        jobs.dispatcher.wake()
+        jobs.dispatcher.look_anew()
 
     def deployed(namespace: Namespace) -> None:
         queues.changed(namespace)
-        jobs.dispatcher.wake()
+        jobs.dispatcher.look_anew()
 
     namespaces = NamespaceBook(
         stored,
@@ -226,7 +230,7 @@ async def _running(
         drain_s=settings.link.drain_s,
         metrics=metrics,
     )
-    polls = LongPolls(links)
+    polls = LongPolls(links, None if stores.relay is None else PollForwarding(stores.relay))
     verifier = Verifier(
         Farm(
             registry=registry,
@@ -322,7 +326,7 @@ async def _running(
                 expiring(jobs.dispatcher, prober, settings.link.window_s), name="expire"
             ),
         ]
-        loops += correspond(group, stores, app_node, jobs)
+        loops += correspond(group, stores, app_node, jobs, disconnects)
         for step_name, step in steps.items():
             sweep = every(_SWEEP_S, step, name=step_name)
             loops.append(group.create_task(sweep, name=step_name))

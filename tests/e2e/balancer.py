@@ -1,88 +1,62 @@
-"""A TCP balancer: each connection goes to one of several farms, by what is first asked on it."""
+"""An haproxy before several farms: it passes on each connection, or each request, in turn."""
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
 
-_CHANNELS = b"GET /v1/agent/channels/"
-_CHUNK = 64 * 1024
+import pytest
 
+from tests.e2e.conftest import until
+from tests.e2e.faults.house import free_port
 
-class Balancer:
-    """Sends agents' channels to one farm, and everything else to another."""
-
-    def __init__(self, *, channels: str, rest: str) -> None:
-        """Each is the URL of a farm, and may be set to another's while it runs."""
-        self.channels = channels
-        self.rest = rest
-        self.url = ""
-        self.channels_open = 0
-
-    async def carry(self, asks: asyncio.StreamReader, hears: asyncio.StreamWriter) -> None:
-        """Carry one connection to its end."""
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            async with _closing(hears):
-                await self._carry(asks, hears)
-
-    async def _carry(self, asks: asyncio.StreamReader, hears: asyncio.StreamWriter) -> None:
-        first = await asks.readuntil(b"\r\n")
-        is_channel = first.startswith(_CHANNELS)
-        farm = urlsplit(self.channels if is_channel else self.rest)
-        answers, told = await asyncio.open_connection(farm.hostname, farm.port)
-        async with _closing(told):
-            told.write(first)
-            self.channels_open += is_channel
-            try:
-                await _both(_pour(asks, told), _pour(answers, hears))
-            finally:
-                self.channels_open -= is_channel
+Mode = Literal["tcp", "http"]
+"""What is passed on in turn: connections, or the requests on them."""
+_SETTINGS = """
+global
+    maxconn 2000
+defaults
+    mode {mode}
+    balance roundrobin
+    timeout connect 2s
+    timeout client 90s
+    timeout server 90s
+    timeout tunnel 1h
+    retries 3
+    option redispatch 1
+frontend farm
+    bind 127.0.0.1:{port}
+    default_backend coordinators
+backend coordinators
+    default-server check inter 200ms fall 1 rise 1
+"""
 
 
-@asynccontextmanager
-async def _closing(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
-    try:
-        yield
-    finally:
-        writer.close()
-        with contextlib.suppress(OSError):
-            await writer.wait_closed()
-
-
-async def _pour(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
-        while content := await source.read(_CHUNK):
-            sink.write(content)
-            await sink.drain()
-
-
-async def _both(*ways: "asyncio._CoroutineLike[None]") -> None:
-    """Run both until one ends."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(way) for way in ways]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            task.cancel()
-
-
-@asynccontextmanager
-async def balancing(*, channels: str, rest: str) -> AsyncIterator[Balancer]:
-    """Run one on a free loopback port."""
-    balancer = Balancer(channels=channels, rest=rest)
-    carried: set[asyncio.Task[None]] = set()
-    async with asyncio.TaskGroup() as group:
-
-        def begin(asks: asyncio.StreamReader, hears: asyncio.StreamWriter) -> None:
-            task = group.create_task(balancer.carry(asks, hears))
-            carried.add(task)
-            task.add_done_callback(carried.discard)
-
-        server = await asyncio.start_server(begin, "127.0.0.1", 0)
-        balancer.url = "http://{}:{}".format(*server.sockets[0].getsockname())
+@contextlib.contextmanager
+def balancing(folder: Path, mode: Mode, ports: Sequence[int]) -> Iterator[str]:
+    """Balance between these ports of this machine; give the URL. Skips, or fails in CI, without."""
+    if (haproxy := shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin")) is None:
+        if os.environ.get("CI"):
+            pytest.fail("install haproxy")
+        pytest.skip("install haproxy")
+    port = free_port()
+    servers = (f"    server s{to} 127.0.0.1:{to}\n" for to in ports)
+    settings = folder / f"{mode}.cfg"
+    settings.write_text(_SETTINGS.format(mode=mode, port=port) + "".join(servers))
+    with subprocess.Popen([haproxy, "-db", "-q", "-f", str(settings)]) as process:
         try:
-            yield balancer
+            until(lambda: _listens(port) or process.poll() is not None, lambda: "no haproxy")
+            assert process.poll() is None
+            yield f"http://127.0.0.1:{port}"
         finally:
-            server.close()
-            for task in carried:
-                task.cancel()
+            process.kill()
+
+
+def _listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False

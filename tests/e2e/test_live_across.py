@@ -19,11 +19,11 @@ from farm.protocol.channels import pack, unpack
 from farm.sdk import FarmClient
 from farm.stores.keyring import new_key
 from farm.stores.redis import connect
-from tests.e2e.balancer import Balancer, balancing
 from tests.e2e.conftest import Site
 from tests.e2e.faults.house import House
 from tests.e2e.faults.watching import job, rested, submitted
 from tests.e2e.processes import eventually
+from tests.e2e.steering import Steering, steering_to
 from tests.e2e.test_live import PAGE
 from tests.stores import redis_server
 from tests.stores.conftest import Databases, postgres, redis_url
@@ -155,7 +155,7 @@ async def person(house: House, path: str) -> AsyncIterator[Person]:
 
 
 @asynccontextmanager
-async def agent_behind(balancer: Balancer, house: House) -> AsyncIterator[None]:
+async def agent_behind(balancer: Steering, house: House) -> AsyncIterator[None]:
     """A real agent with a browser that reaches the farm through a balancer alone."""
     await house.agent("a", FARM_URL=balancer.url)
     yield
@@ -173,7 +173,7 @@ async def test_a_person_at_one_acts_in_a_tab_of_another_over_a_channel_at_a_thir
     steps += [{"wait": "100ms"} for _ in range(80)]
     steps += [{"extract": {"fields": {"done": "#done"}}}]  # type: ignore[dict-item]
     async with (
-        balancing(channels=three.url, rest=one.url) as balancer,
+        steering_to(channels=three.url, rest=one.url) as balancer,
         agent_behind(balancer, one),
         two.client() as client,
         three.client() as another,
@@ -222,8 +222,8 @@ async def test_whichever_coordinator_is_killed_the_rest_show_the_tab_and_nothing
     (tmp_path / "site" / "page.html").write_text(BLUE)
     steps = [{"goto": f"{site(tmp_path / 'site')}/page.html"}, {"wait": "5m"}]
     async with (
-        balancing(channels=one.url, rest=one.url) as balancer,
-        balancing(channels=two.url, rest=two.url) as people,
+        steering_to(channels=one.url, rest=one.url) as balancer,
+        steering_to(channels=two.url, rest=two.url) as people,
         agent_behind(balancer, one),
         three.client() as client,
         async_playwright() as playwright,
