@@ -12,6 +12,7 @@ from farm.core.model import (
     Namespace,
     Token,
 )
+from farm.core.retry import Doubt
 from farm.stores.records import (
     Artifact,
     Attempt,
@@ -30,7 +31,10 @@ from farm.stores.records import (
 
 
 class Ledger(Protocol):
-    """Jobs, attempts and their evidence, durable. Each method is one transaction."""
+    """Jobs, attempts and their evidence, durable. Each method is one transaction.
+
+    It is the whole farm's: what a tenant may read and do is `farm.jobs.service.JobService`'s.
+    """
 
     async def open(self) -> int:
         """Bring the schema up to date, count this start, and return its number (store epoch)."""
@@ -120,8 +124,14 @@ class Ledger(Protocol):
         """Return the job an attempt is of, whatever its namespace. Raises NotFoundError."""
         ...
 
-    async def attempts(self, job_id: str) -> Sequence[Attempt]:
-        """Return a job's attempts in order."""
+    async def attempts(
+        self, job_id: str, *, namespace: Namespace | None = None
+    ) -> Sequence[Attempt]:
+        """Return a job's attempts in order.
+
+        Raises:
+            NotFoundError: If `namespace` is given and has no such job.
+        """
         ...
 
     async def running_attempts(self) -> Sequence[Attempt]:
@@ -149,7 +159,9 @@ class Ledger(Protocol):
         """Add one line to a job's history."""
         ...
 
-    async def effects(self, job_id: str, *, attempt_id: str | None = None) -> Sequence[Effect]:
+    async def effects(
+        self, job_id: str, *, attempt_id: str | None = None, namespace: Namespace | None = None
+    ) -> Sequence[Effect]:
         """Return the effects of a job, or of one attempt, in order."""
         ...
 
@@ -181,13 +193,30 @@ class Ledger(Protocol):
         ...
 
     async def resolve(
-        self, namespace: Namespace, job_id: str, to: JobState, *, now: Instant
+        self, namespace: Namespace, job_id: str, to: JobState, *, now: Instant, by: str = ""
     ) -> Job:
         """Decide an uncertain job: SUCCEEDED, FAILED, or QUEUED for another attempt.
+
+        `by` says in the history who decides.
 
         Raises:
             NotFoundError: If there is no such job.
             ConflictError: If the job is not uncertain.
+        """
+        ...
+
+    async def retry(
+        self, namespace: Namespace, job_id: str, on_uncertain: Doubt, *, now: Instant, by: str = ""
+    ) -> Job:
+        """Queue a job again that has failed, timed out or been cancelled; `by` is who wants it.
+
+        It may be tried as often as a new one. One that is queued or running is left as it is.
+        `on_uncertain` is the job's own.
+
+        Raises:
+            NotFoundError: If there is no such job.
+            ConflictError: If it has succeeded, is uncertain or is being cancelled, or if its last
+                attempt had an effect that might be repeated; `reason` is then a `Bar` (P12).
         """
         ...
 
@@ -198,8 +227,10 @@ class Ledger(Protocol):
         """
         ...
 
-    async def events(self, job_id: str, *, after: int, limit: int = 1000) -> Sequence[JobEvent]:
-        """Return a job's history after number `after`."""
+    async def events(
+        self, job_id: str, *, after: int, limit: int = 1000, namespace: Namespace | None = None
+    ) -> Sequence[JobEvent]:
+        """Return a job's history after number `after`. As `attempts` raises."""
         ...
 
     def items(
@@ -230,8 +261,10 @@ class Ledger(Protocol):
         """
         ...
 
-    async def artifacts(self, job_id: str) -> Sequence[Artifact]:
-        """Return a job's files in order."""
+    async def artifacts(
+        self, job_id: str, *, namespace: Namespace | None = None
+    ) -> Sequence[Artifact]:
+        """Return a job's files in order. As `attempts` raises."""
         ...
 
     async def recordings_size(self, namespace: Namespace) -> int:
