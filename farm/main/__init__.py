@@ -181,11 +181,11 @@ async def _running(
 
     def moved(namespace: Namespace) -> None:
         jobs.manager.placement_changed(namespace)
-        jobs.dispatcher.wake()
+        jobs.dispatcher.look_anew()
 
     def deployed(namespace: Namespace) -> None:
         queues.changed(namespace)
-        jobs.dispatcher.wake()
+        jobs.dispatcher.look_anew()
 
     namespaces = NamespaceBook(
         stored,
