@@ -68,11 +68,14 @@ async def serving(
     registry: RedisRegistry | None = None,
     name: str | None = None,
     bearer: Principal = BEARER,
+    probation: bool = False,
 ) -> AsyncIterator[Served]:
     async with farm_on(directory, registry=registry, name=name) as farm:
         links = AgentLinks(
             registry=farm.registry,
-            registrations=Registrations(farm.registry, farm.clock, tell=farm.events.publish),
+            registrations=Registrations(
+                farm.registry, farm.clock, tell=farm.events.publish, probation=probation
+            ),
             app_node=farm.node,
             dispatcher=farm.dispatcher,
             recorder=farm.recorder,
