@@ -199,7 +199,12 @@ async def _running(
         moved=moved,
     )
     registrations = Registrations(
-        registry, clock, gate=namespaces, tell=stores.events.publish, metrics=metrics
+        registry,
+        clock,
+        gate=namespaces,
+        tell=stores.events.publish,
+        metrics=metrics,
+        probation=True,
     )
     links = AgentLinks(
         registry=registry,
