@@ -70,6 +70,7 @@ end
 local function unlink(id, link)
   if redis.call('HGET', key('client', id), 'link') ~= link then return false end
   redis.call('HDEL', key('client', id), 'link')
+  redis.call('HDEL', key('unproven'), id)
   changed(id)
   return true
 end
@@ -80,6 +81,17 @@ local function list_metadata(id, command)
   for at = 1, #flat, 2 do
     redis.call(command, key('with', flat[at] .. '\0' .. flat[at + 1]), id)
   end
+end
+
+-- Where at most so many meet a requirement, these.
+local function few_who_meet(request, most)
+  local fewest, holders = most + 1, nil
+  for field, value in pairs(request.requirements) do
+    local set = key('with', field .. '\0' .. value)
+    local count = redis.call('SCARD', set)
+    if count < fewest then fewest, holders = count, set end
+  end
+  return holders and redis.call('SMEMBERS', holders)
 end
 
 local function forget(id, parts)
