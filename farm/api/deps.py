@@ -15,7 +15,7 @@ from farm.core.model import DEFAULT_NAMESPACE, ClientId, Namespace
 from farm.errors import ForbiddenError
 from farm.jobs.feed import JobFeed
 from farm.jobs.identities import IdentityBook
-from farm.jobs.ports import Dispatcher
+from farm.jobs.readings import Readings
 from farm.jobs.service import JobService
 from farm.jobs.why import Explaining
 from farm.manager.delivery import AppNode
@@ -43,7 +43,8 @@ class Deps:
     """With the evidence of commands."""
     jobs: JobService
     identities: IdentityBook
-    dispatcher: Dispatcher
+    readings: Readings
+    """What jobs wait for, and what they do."""
     feed: JobFeed
     events: ClusterEvents
     leaving: Leaving

@@ -304,13 +304,11 @@ class Placing:
             self._resting = {**self._resting, **dict.fromkeys(verdict.clients, until)}
 
     def _wait(self, job: Job, waiting: Waiting) -> None:
-        """Say why jobs of this kind wait; they do so since the first time that was said."""
+        """Say why jobs of this kind wait."""
         if self._closed:
             return
-        before = self._waiting.get(job.match_key)
-        self._parking.parked(job, waiting, before)
-        since = self._clock() if before is None else before.since
-        self._waiting[job.match_key] = replace(waiting, since=since)
+        self._parking.parked(job, waiting, self._waiting.get(job.match_key))
+        self._waiting[job.match_key] = waiting
 
     async def give_back_unstarted(self) -> None:
         """Give back what was taken for tasks that were cancelled before their first step."""

@@ -22,6 +22,7 @@ from farm.api.verify import verify_route
 from farm.clock import Clock, system_clock
 from farm.core.model import Namespace
 from farm.jobs.dispatcher import JobDispatcher
+from farm.jobs.readings import Readings
 from farm.jobs.rules import AttemptRules
 from farm.jobs.why import Explaining
 from farm.main.jobs import JobRules, jobs_of
@@ -203,6 +204,10 @@ async def serving(
             drain_s=60.0,
             metrics=metrics,
         )
+        backlog = SqlBacklog(database)
+        readings = Readings(
+            dispatcher=dispatcher, queue=backlog, explain=manager.explain, clock=clock
+        )
         app = build_app(
             deps=Deps(
                 ledger=ledger,
@@ -213,7 +218,7 @@ async def serving(
                 app_node=node,
                 jobs=jobs.service,
                 identities=identities,
-                dispatcher=dispatcher,
+                readings=readings,
                 feed=jobs.feed,
                 events=events,
                 leaving=leaving,
@@ -226,8 +231,8 @@ async def serving(
                 explaining=Explaining(
                     registry=registry,
                     ledger=ledger,
-                    queue=SqlBacklog(database),
-                    dispatcher=dispatcher,
+                    queue=backlog,
+                    readings=readings,
                     explain=manager.explain,
                     queues=queues,
                     clock=clock,
