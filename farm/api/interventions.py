@@ -69,7 +69,7 @@ async def _intervene(
             outcome=done.outcome,
             intervention_id=done.intervention_id,
         )
-    job = await deps.ledger.job(namespace, job_id)
+    job = await deps.jobs.job(namespace, job_id)
     view = job_view(job, await deps.readings.of_one(job))
     return answer(InterventionView(id=done.intervention_id, kind=kind, by=by, job=view))
 

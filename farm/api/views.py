@@ -107,8 +107,9 @@ def job_view(job: Job, reading: Reading) -> JobView:
     return JobView(**job_members(job, reading))
 
 
-def job_detail(record: JobRecord, events: Sequence[JobEvent], reading: Reading) -> JobDetail:
-    """Convert a job with its history; `events` are all of it."""
+def job_detail(record: JobRecord, reading: Reading) -> JobDetail:
+    """Convert a job with its whole history."""
+    events = record.events
     return JobDetail(
         **job_members(record.job, reading),
         history=tuple(
@@ -277,6 +278,8 @@ def worker_view(
         label=context.context_id if where is None else f"{where} · {context.context_id}",
         context_id=context.context_id,
         client_id=client.client_id,
+        task_queue=client.task_queue,
+        node=client.node,
         window_id=context.window_id,
         owner=context.owner.value,
         state=context.state.value,

@@ -45,7 +45,7 @@ class Neighbours:
         self._dispatcher = dispatcher
         self._interventions = interventions
         self._changed: dict[str, bool] = {}
-        self._due = False
+        self._due = self._anew = False
         self._namespaces: set[str] = set()
         self._revoked: set[str] = set()
         self.changed: Callable[[Namespace], None] = lambda namespace: None
@@ -96,15 +96,15 @@ class Neighbours:
             attempt_id=done.attempt_id,
         )
 
-    def tell_due(self) -> None:
-        """Have the others look at the queue again."""
-        self._due = True
+    def tell_anew(self) -> None:
+        """Have the others look anew at what waits."""
+        self._anew = True
         self._stirred.set()
 
     def tell_changed(self, namespace: Namespace) -> None:
-        """Let the others know that what they keep of a namespace is old, and look again."""
+        """Let the others know that what they keep of a namespace is old."""
         self._namespaces.add(namespace)
-        self.tell_due()
+        self._stirred.set()
 
     def tell_revoked(self, token_id: str) -> None:
         """Let the others know that a token opens nothing any more."""
@@ -134,6 +134,8 @@ class Neighbours:
             self.changed(Namespace(namespace))
         for token_id in change.revoked:
             self.revoked(token_id)
+        if change.anew:
+            self._dispatcher.look_anew()
         if change.due:
             self._dispatcher.wake()
 
@@ -146,10 +148,11 @@ class Neighbours:
             letter = Change(
                 jobs=jobs,
                 due=self._due,
+                anew=self._anew,
                 namespaces=tuple(sorted(self._namespaces)),
                 revoked=tuple(sorted(self._revoked)),
             )
-            self._changed, self._due = {}, False
+            self._changed, self._due, self._anew = {}, False, False
             self._namespaces, self._revoked = set(), set()
             try:
                 await self._relay.write(letter)

@@ -57,6 +57,7 @@ from farm.stores.ledger import (
     SqlLedger,
     SqlNamespaces,
 )
+from farm.stores.ports.routes import LEASE_S
 from farm.telemetry import configure_logging
 from farm.verify import VERIFY, Verifier
 from farm.verify.stage import Farm
@@ -177,7 +178,9 @@ async def _running(
             gone_after_s=gone_after_s,
         )
     disconnects = Disconnects(jobs.manager, clock, grace_s=settings.link.grace_s)
-    bridges = Bridges(stores.parcels)
+    bridges = Bridges(
+        stores.parcels, silence_s=LEASE_S if stores.relay is None else stores.relay.lease_s
+    )
     channels = AgentChannels(
         app_node.tell_here, lambda token, client: links.owns(token, client), bridges
     )
@@ -192,7 +195,12 @@ async def _running(
         moved=changed,
     )
     registrations = Registrations(
-        registry, clock, gate=namespaces, tell=stores.events.publish, metrics=metrics
+        registry,
+        clock,
+        gate=namespaces,
+        tell=stores.events.publish,
+        metrics=metrics,
+        probation=True,
     )
     links = AgentLinks(
         registry=registry,
@@ -326,7 +334,7 @@ async def _running(
                 expiring(jobs.dispatcher, prober, settings.link.window_s), name="expire"
             ),
         ]
-        loops += correspond(group, stores, app_node, jobs)
+        loops += correspond(group, stores, app_node, jobs, disconnects)
         for step_name, step in steps.items():
             sweep = every(_SWEEP_S, step, name=step_name)
             loops.append(group.create_task(sweep, name=step_name))

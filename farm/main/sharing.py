@@ -43,7 +43,7 @@ def in_step(jobs: Jobs, queues: DeclaredQueues, tokens: TokenBook) -> Callable[[
     def look_anew(namespace: Namespace) -> None:
         jobs.manager.placement_changed(namespace)
         queues.changed(namespace)
-        jobs.dispatcher.wake()
+        jobs.dispatcher.look_anew()
 
     neighbours = jobs.neighbours
     if neighbours is None:

@@ -67,7 +67,9 @@ class Change(Letter):
     jobs: dict[str, bool] = Field(default_factory=dict)
     """By job_id, whether it may have come to rest."""
     due: bool = False
-    """Jobs may have been queued, or may find now what they wait for."""
+    """Jobs may have been queued."""
+    anew: bool = False
+    """Jobs that wait may find now what they wait for."""
     namespaces: tuple[str, ...] = ()
     """Of these the placement has changed, or the task queues that deployments serve."""
     revoked: tuple[str, ...] = ()
