@@ -6,7 +6,7 @@ from http import HTTPStatus
 from aiohttp import hdrs, web
 
 from farm.api.answers import answer, body_of, number_in_query, raw_body, whole_in_query
-from farm.api.deps import Deps, deps_of, namespace_of
+from farm.api.deps import Deps, deps_of, namespace_of, principal_of
 from farm.api.interventions import who
 from farm.api.queries import choice_in_query
 from farm.api.routes import Access, Answer, Parameter, Route
@@ -89,6 +89,15 @@ async def resolve_job(request: web.Request) -> web.Response:
     by = who(request, body)
     job = await deps.jobs.resolve(namespace_of(request), _id(request), body.as_, by=by)
     return answer(job_view(job, deps.dispatcher))
+
+
+async def delete_job(request: web.Request) -> web.Response:
+    """Delete a job that has ended, with its records, history and files."""
+    asks = principal_of(request)
+    await deps_of(request).retention.delete(
+        asks.namespace, _id(request), by=asks.name or asks.token_id
+    )
+    return web.Response(status=HTTPStatus.NO_CONTENT)
 
 
 async def _at_rest(
@@ -223,6 +232,14 @@ ROUTES = (
         access=Access.ADMIN,
         parameters=(_WAIT,),
         answers=(Answer(model=JobDetail),),
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/jobs/{job_id}",
+        handler=delete_job,
+        summary="Delete a job that has ended",
+        access=Access.ADMIN,
+        answers=(Answer(status=HTTPStatus.NO_CONTENT, description="It is gone.", empty=True),),
     ),
     Route(
         method="POST",

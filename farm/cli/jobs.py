@@ -234,6 +234,16 @@ async def retry(
 
 @app.command()
 @farm_command
+async def delete(client: FarmClient, job_id: JobId, as_json: AsJson = False) -> ExitCode:
+    """Delete a job that has ended, with its records, history and files."""
+    await client.delete(job_id)
+    if as_json:
+        output.write_json({"id": job_id, "deleted": True})
+    return ExitCode.SUCCEEDED
+
+
+@app.command()
+@farm_command
 async def pause(
     client: FarmClient, job_id: JobId, by: By = None, as_json: AsJson = False
 ) -> ExitCode:

@@ -29,6 +29,7 @@ from farm.jobs.rules import AttemptRules
 from farm.jobs.sharing import Sharing
 from farm.jobs.why import Explaining
 from farm.main.jobs import JobRules, jobs_of
+from farm.main.keeping import keeping_of
 from farm.main.keys import admin_token_of, keyring_of, live_key, preset_agent_token
 from farm.main.live import live_of
 from farm.main.metering import store_times
@@ -48,7 +49,6 @@ from farm.manager.probe import AgentProbe
 from farm.manager.probing import Prober
 from farm.manager.queues import DeclaredQueues
 from farm.protocol.plan import Egress
-from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import (
     SqlBacklog,
     SqlDeployments,
@@ -262,15 +262,13 @@ async def _running(
         held_by=app_node.held_by,
         metrics=metrics,
     )
+    keeping = keeping_of(settings, ledger, namespaces, clock, metrics)
     app = build_app(
         deps=Deps(
             ledger=ledger,
-            artifacts=DirectoryArtifacts(
-                settings.artifacts_dir,
-                max_bytes=settings.artifacts.max_bytes,
-                min_free_bytes=settings.artifacts.min_free_bytes,
-                min_free_inodes=settings.artifacts.min_free_inodes,
-            ),
+            artifacts=keeping.artifacts,
+            handed_in=keeping.handed_in,
+            retention=keeping.retention,
             registry=registry,
             app_node=app_node,
             jobs=jobs.service,
@@ -326,6 +324,10 @@ async def _running(
             group.create_task(stores.events.run(), name="events"),
             group.create_task(bridges.run(), name="bridges"),
             group.create_task(polls.run(), name="long polls"),
+            group.create_task(
+                every(keeping.sweep_every_s, keeping.retention.sweep, name="retention"),
+                name="retention",
+            ),
             group.create_task(prober.run(), name="probe"),
             group.create_task(
                 expiring(jobs.dispatcher, prober, settings.link.window_s), name="expire"

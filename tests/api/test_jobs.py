@@ -5,9 +5,11 @@ import json
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import Namespace
+from farm.errors import NotFoundError
 from farm.jobs.ports import Progress, Waiting
 from farm.protocol.resources import SUBMISSION
 from tests.api.stack import DEFAULT, JOB, Stack
@@ -379,3 +381,35 @@ async def test_a_file_may_come_with_its_params_in_one_body(stack: Stack) -> None
     for query, body in (("", {"jbo": ""}), ("", {}), ("?param.where=x", sent)):
         async with stack.http.post(url + query, json=body, headers=headers) as response:
             assert response.status == 422
+
+
+async def delete(stack: Stack, job_id: str, token: str) -> int:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with stack.http.delete(f"{stack.url}/v1/jobs/{job_id}", headers=headers) as response:
+        return response.status
+
+
+async def test_a_job_that_has_ended_is_deleted_and_who_wanted_it_is_in_the_log(
+    stack: Stack,
+) -> None:
+    job_id = await stack.submit()
+    assert await delete(stack, job_id, stack.admin) == 409
+    attempt = await stack.start(job_id)
+    async with stack.http.put(
+        f"{stack.url}/v1/attempts/{attempt.attempt_id}/artifacts/a.txt",
+        data=b"abc",
+        headers=stack.as_agent(**{"X-Tabfarm-Token": "1.1"}),
+    ) as response:
+        assert response.status == 200
+    (file,) = await stack.ledger.artifacts(job_id)
+    await stack.finish(attempt)
+    _, other = await stack.tokens.add(scope="admin", namespace=Namespace("other"), name="x")
+    assert await delete(stack, job_id, other) == 404
+    assert await delete(stack, job_id, stack.agent) == 403
+    with capture_logs() as logs:
+        assert await delete(stack, job_id, stack.admin) == 204
+    assert [line["by"] for line in logs if line["event"] == "job.deleted"] == ["admin"]
+    assert await delete(stack, job_id, stack.admin) == 404
+    with pytest.raises(NotFoundError):
+        async for _ in stack.keeping.artifacts.read(file.key):
+            pass
