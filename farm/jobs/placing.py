@@ -84,8 +84,8 @@ class Placing:
         """What others turned out to place, in this turn."""
         self._last: Pass | None = None
         """The last look through the queue that came to its end."""
-        self._rules = 0
-        """How often they have changed."""
+        self._changes = 0
+        """Of what the registry says nothing of, or not yet."""
         self._unstarted: dict[str, Taken] = {}
         """What was taken for jobs whose tasks have not begun."""
 
@@ -99,8 +99,8 @@ class Placing:
         self._placed, self._queued, self._unstarted = set(), {}, {}
 
     def look_anew(self) -> None:
-        """Believe nothing of what was missed: the rules by which jobs are placed have changed."""
-        self._rules += 1
+        """Believe nothing of what was missed: something has changed."""
+        self._changes += 1
 
     def close(self) -> None:
         """Place nothing more; nobody waits here any longer."""
@@ -141,7 +141,7 @@ class Placing:
         self._parking.keep(look.keys)
 
     def _state(self) -> State:
-        return self._generation(), self._rules
+        return self._generation(), self._changes
 
     async def _place_one(self, group: asyncio.TaskGroup, job: Job, look: Pass) -> None:
         if look.turned_away and (state := self._state()) != look.turned_away_at:
@@ -223,6 +223,7 @@ class Placing:
             self._leases.give_back(job.job_id)
             self._placed.discard(job.job_id)
             self._began(job)
+            self.look_anew()  # before a wake may have come from the registry
             self._stir(due=ended is None or ended.state is JobState.QUEUED)
 
     def _began(self, job: Job) -> None:
