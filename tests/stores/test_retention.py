@@ -10,7 +10,7 @@ from farm.core.job_states import JobState
 from farm.core.model import Namespace
 from farm.core.retry import Doubt
 from farm.errors import ConflictError, NotFoundError
-from farm.stores.ledger import SqlLedger, SqlRetention
+from farm.stores.ledger import SqlLedger, SqlRetention, forgetting
 from farm.stores.ledger.postgres import PostgresDatabase
 from tests.stores.conftest import Databases
 from tests.stores.ledger_rows import (
@@ -118,6 +118,17 @@ async def test_those_go_first_that_ended_first_and_no_more_than_may_at_once(
     assert await retention.delete_ended(before=at(4), limit=2) == 2
     assert await retention.delete_ended(before=at(4), limit=2) == 0
     assert await there(ledger) == ["j0"]
+
+
+async def test_a_job_with_many_rows_goes_in_a_transaction_of_its_own(
+    ledger: SqlLedger, retention: SqlRetention, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n, after in enumerate((1, 2, 3)):
+        await ended(ledger, n, after=after)
+    monkeypatch.setattr(forgetting, "_ROWS_AT_ONCE", 1)
+    for left in (["j1", "j2"], ["j2"], []):
+        assert await retention.delete_ended(before=at(9), limit=9) == 1
+        assert await there(ledger) == left
 
 
 async def test_what_waits_runs_or_is_uncertain_is_kept_however_old(

@@ -1,6 +1,7 @@
 """Deleting jobs with all that was written of them."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, select, text, update
 
@@ -15,8 +16,10 @@ _items, _artifacts = schema.items, schema.artifacts
 _discards = schema.discards
 _OVER = _jobs.c.state.in_(sorted(state.value for state in TERMINAL))
 _OF_NAMESPACE = select(_jobs.c.number).where(_jobs.c.namespace == bindparam("namespace"), _OVER)
+_ROWS_AT_ONCE = 50_000
+"""About so many rows are deleted in one transaction, unless it is those of one job alone."""
 _ENDED_BEFORE = (
-    select(_jobs.c.number)
+    select(_jobs.c.number, (_jobs.c.item_count + _jobs.c.last_event).label("rows"))
     .where(_jobs.c.finished_at <= bindparam("before"), _OVER)
     .order_by(_jobs.c.finished_at)
     .limit(bindparam("most"))
@@ -65,8 +68,16 @@ def forget_ended(connection: Connection, before: Instant, most: int) -> int:
     """Delete those that ended longest ago; none while another coordinator does so."""
     if connection.dialect.name != "sqlite" and not connection.execute(_ALONE).scalar_one():
         return 0
-    found = connection.execute(_ENDED_BEFORE, {"before": before, "most": most})
-    return _delete(connection, found.scalars().all())
+    found = connection.execute(_ENDED_BEFORE, {"before": before, "most": most}).all()
+    sizes = accumulate(row.rows for row in found)
+    return _delete(
+        connection,
+        [
+            row.number
+            for n, (row, size) in enumerate(zip(found, sizes, strict=True))
+            if n == 0 or size <= _ROWS_AT_ONCE
+        ],
+    )
 
 
 def _delete(connection: Connection, numbers: Sequence[int]) -> int:
