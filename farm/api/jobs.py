@@ -6,12 +6,12 @@ from http import HTTPStatus
 from aiohttp import hdrs, web
 
 from farm.api.answers import answer, body_of, number_in_query, raw_body, whole_in_query
-from farm.api.deps import Deps, deps_of, namespace_of
+from farm.api.deps import Deps, deps_of, namespace_of, principal_of
 from farm.api.interventions import who
 from farm.api.queries import choice_in_query
 from farm.api.routes import Access, Answer, Parameter, Route
 from farm.api.views import job_detail, job_members, job_view
-from farm.api.watching import PAGE, SAFETY_POLL_S, SLICE_S, gone, history
+from farm.api.watching import SAFETY_POLL_S, SLICE_S, gone
 from farm.core.job_states import AT_REST, JobState
 from farm.core.model import Namespace
 from farm.errors import InvalidInputError, NotFoundError
@@ -48,7 +48,7 @@ async def submit_job(request: web.Request) -> web.Response:
         known = None if duplicate else job
         job = await _at_rest(request, deps, job.job_id, wait_s, known)
     return answer(
-        JobAccepted(**job_members(job, deps.dispatcher), duplicate=duplicate),
+        JobAccepted(**job_members(job, await deps.readings.of_one(job)), duplicate=duplicate),
         status=HTTPStatus.OK if duplicate else HTTPStatus.CREATED,
         location=f"/v1/jobs/{job.job_id}",
     )
@@ -58,16 +58,17 @@ async def list_jobs(request: web.Request) -> web.Response:
     """Return one page of the namespace's jobs, newest first."""
     deps = deps_of(request)
     limit = whole_in_query(request, "limit", default=50, least=1, most=MAX_PAGE)
-    found = await deps.ledger.jobs(
+    found = await deps.jobs.jobs(
         namespace_of(request),
         state=_state(request),
         before=await _cursor(request, deps),
         limit=limit + 1,
     )
     page = found[:limit]
+    readings = await deps.readings.of(page)
     return answer(
         JobList(
-            items=tuple(job_view(job, deps.dispatcher) for job in page),
+            items=tuple(job_view(job, readings[job.job_id]) for job in page),
             next_cursor=page[-1].job_id if len(found) > limit else None,
         )
     )
@@ -78,12 +79,8 @@ async def show_job(request: web.Request) -> web.Response:
     deps = deps_of(request)
     if wait_s := _wait_s(request):
         await _at_rest(request, deps, _id(request), wait_s)
-    record = await deps.ledger.record_of(namespace_of(request), _id(request), events=PAGE)
-    events = list(record.events)
-    if len(events) == PAGE:
-        rest = history(deps.ledger, record.job.job_id, after=events[-1].seq)
-        events += [event async for event in rest]
-    return answer(job_detail(record, events, deps.dispatcher))
+    record = await deps.jobs.record_of(namespace_of(request), _id(request))
+    return answer(job_detail(record, await deps.readings.of_one(record.job)))
 
 
 async def resolve_job(request: web.Request) -> web.Response:
@@ -92,7 +89,16 @@ async def resolve_job(request: web.Request) -> web.Response:
     body = await body_of(request, ResolveBody)
     by = who(request, body)
     job = await deps.jobs.resolve(namespace_of(request), _id(request), body.as_, by=by)
-    return answer(job_view(job, deps.dispatcher))
+    return answer(job_view(job, await deps.readings.of_one(job)))
+
+
+async def delete_job(request: web.Request) -> web.Response:
+    """Delete a job that has ended, with its records, history and files."""
+    asks = principal_of(request)
+    await deps_of(request).retention.delete(
+        asks.namespace, _id(request), by=asks.name or asks.token_id
+    )
+    return web.Response(status=HTTPStatus.NO_CONTENT)
 
 
 async def _at_rest(
@@ -108,7 +114,7 @@ async def _at_rest(
     with deps.feed.subscribe(job_id, rest_only=True) as watcher:
         while True:
             generation = watcher.generation()
-            job = known or await deps.ledger.job(namespace, job_id)
+            job = known or await deps.jobs.job(namespace, job_id)
             known = None
             poll_at = min(until, loop.time() + SAFETY_POLL_S)
             while job.state not in AT_REST and (left := poll_at - loop.time()) > 0:
@@ -166,7 +172,7 @@ async def _cursor(request: web.Request, deps: Deps) -> str | None:
     if text is None:
         return None
     try:
-        return (await deps.ledger.job(namespace_of(request), text)).job_id
+        return (await deps.jobs.job(namespace_of(request), text)).job_id
     except NotFoundError:
         raise InvalidInputError(
             "the cursor is not one of this farm's; take it from next_cursor of the page before",
@@ -227,6 +233,14 @@ ROUTES = (
         access=Access.ADMIN,
         parameters=(_WAIT,),
         answers=(Answer(model=JobDetail),),
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/jobs/{job_id}",
+        handler=delete_job,
+        summary="Delete a job that has ended",
+        access=Access.ADMIN,
+        answers=(Answer(status=HTTPStatus.NO_CONTENT, description="It is gone.", empty=True),),
     ),
     Route(
         method="POST",

@@ -20,6 +20,7 @@ from farm.jobs.ids import JobIds
 from farm.jobs.interventions import Done, Interventions, Wanted
 from farm.jobs.neighbours import Neighbours
 from farm.jobs.ports import Dispatcher
+from farm.jobs.reading import JobReading
 from farm.protocol.nearest import nearest
 from farm.stores.identity_records import Mode, NewBorrowing
 from farm.stores.ports.deployments import QueueCatalogue
@@ -40,8 +41,11 @@ _DECIDED: Mapping[Decision, JobState] = {
 }
 
 
-class JobService:
-    """Writes to the ledger first; only then do the dispatcher and the watchers hear of it."""
+class JobService(JobReading):
+    """What a library offers of jobs, and the HTTP API: each call is for one namespace (P16).
+
+    Writes to the ledger first; only then do the dispatcher and the watchers hear of it.
+    """
 
     def __init__(
         self,
@@ -55,7 +59,7 @@ class JobService:
         *,
         queues: QueueCatalogue,
     ) -> None:
-        self._ledger = ledger
+        super().__init__(ledger)
         self._identities = identities
         self._dispatcher = dispatcher
         self._interventions = interventions
@@ -155,6 +159,12 @@ class JobService:
         else:
             return
         raise InvalidInputError("the job cannot be accepted", problems=(problem,))
+
+    def look_again(self) -> None:
+        """Something has changed that queued jobs may wait for, here and at other coordinators."""
+        self._dispatcher.look_anew()
+        if self._neighbours is not None:
+            self._neighbours.tell_anew()
 
     async def cancel(self, namespace: Namespace, job_id: str, *, by: str = "") -> Job:
         """Cancel a queued job at once, ask a running one to stop; `by` is who wants it.

@@ -27,7 +27,7 @@ from farm.stores.ports.cluster_events import ClusterEvents
 from farm.stores.ports.commands import CommandLog
 from farm.stores.ports.parcels import Parcels
 from farm.stores.ports.registries import Registry
-from farm.stores.ports.routes import CoordinatorId
+from farm.stores.ports.routes import LEASE_S, CoordinatorId
 from farm.stores.ports.timing import Observe, unobserved
 
 if TYPE_CHECKING:
@@ -37,9 +37,11 @@ if TYPE_CHECKING:
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _LOOK_S = 1.0
-_ROUTE_S = 5.0
 _RESERVED_S = 120.0
-"""What a coordinator has reserved that died is given back after this, and well after it is used."""
+"""What a coordinator has reserved and could not give back is so after this, well after its use."""
+_LEASES_PER_WINDOW = 2
+"""At least: one that died is known to be gone before its agents are to be given up, and early
+enough for them to come back elsewhere before their window ends."""
 
 
 class Memory(Protocol):
@@ -145,10 +147,15 @@ async def _shared(
     except ModuleNotFoundError as error:
         raise without_extra(error, "redis", "redis", "FARM_REDIS__URL") from error
     name = _name(settings.data_dir)
+    me = CoordinatorId(f"{name}-{life}")
+    window_s = settings.link.window_s
+    lease_s = min(LEASE_S, window_s / _LEASES_PER_WINDOW)
     redis, carrying = connect(url), connect(url, decode=False)
     registry = RedisRegistry(
         redis,
-        presence_window_s=settings.link.window_s,
+        presence_window_s=window_s,
+        coordinator=me,
+        lease_s=lease_s,
         reservation_timeout_s=_RESERVED_S + settings.jobs.provision_timeout_s,
         shard=settings.redis.shard,
         require_noeviction=settings.redis.require_noeviction,
@@ -159,17 +166,14 @@ async def _shared(
         memory = _SharedMemory(registry, clock)
         await memory.begin_again()
         log.info("redis.shared", shard=settings.redis.shard, coordinator=name)
-        its_life = CoordinatorId(f"{name}-{life}")
-        # Known to be gone early enough for its agents to come back before their window ends.
-        lease_s = min(_ROUTE_S, settings.link.window_s / 2)
-        routes = RedisRoutes(registry, coordinator=its_life, lease_s=lease_s)
+        routes = RedisRoutes(registry, coordinator=me, lease_s=lease_s)
         yield Stores(
             registry=registry,
             commands=RedisCommandLog(registry, retention=_retention(settings)),
             events=RedisClusterEvents(registry, clock),
             clock=clock,
             memory=memory,
-            parcels=RedisParcels(registry, carrying, coordinator=its_life),
+            parcels=RedisParcels(registry, carrying, coordinator=me),
             relay=Relay(routes),
             coordinator=name,
         )

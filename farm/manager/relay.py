@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
@@ -30,7 +30,7 @@ from farm.manager.letters import (
     letters,
 )
 from farm.protocol import messages as wire
-from farm.stores.ports.routes import CoordinatorId, Route, Routes
+from farm.stores.ports.routes import CoordinatorId, Links, Route, Routes
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -55,7 +55,7 @@ class Elsewhere(Protocol):
 class Carrier(Protocol):
     """The links of this coordinator, and who waits here."""
 
-    def links(self) -> Sequence[tuple[ClientId, LinkId]]:
+    def links(self) -> Links:
         """Return the links that are held here."""
         ...
 
@@ -113,6 +113,8 @@ class Relay:
         self._forwarded: OrderedDict[str, _Forwarded] = OrderedDict()
         self.about_jobs: Callable[[AboutJobs], None] = lambda letter: None
         """Called with what other coordinators write of jobs of a ledger that they share."""
+        self.left_behind: Callable[[Links], Awaitable[None]] = _say_nothing
+        """Called with the links of coordinators that are there no more; see `Routes.renew`."""
         self.about_polls: Callable[[AboutPolls], None] = lambda letter: None
         """Called with what they write of agents' sessions of requests."""
 
@@ -370,7 +372,9 @@ class Relay:
     async def _stay(self, node: Carrier) -> None:
         while True:
             try:
-                await self._routes.renew(node.links())
+                closed = await self._routes.renew(node.links())
+                if closed:
+                    await self.left_behind(closed)
                 await self._look_for_lost(node)
             except StoreUnavailableError as error:
                 log.warning("relay.store_unavailable", reason=error.detail)
@@ -384,6 +388,10 @@ class Relay:
             for sent in waiting:
                 if sent.client_id == client_id and not _is_at(sent, route):
                     sent.fail()
+
+
+async def _say_nothing(links: Links) -> None:
+    pass
 
 
 def _is_at(sent: Elsewhere, route: Route | None) -> bool:

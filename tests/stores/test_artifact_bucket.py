@@ -155,6 +155,16 @@ async def test_no_file_is_in_memory_as_a_whole(url: str) -> None:
     assert int(grown_mb) < 50
 
 
+async def test_of_a_job_with_very_many_files_none_is_left(s3: Server, url: str) -> None:
+    store = over(url)
+    async with asyncio.TaskGroup() as group:
+        for n in range(1_010):
+            group.create_task(kept(store, b"ab", job_id=f"j{n // 1_005}"), name=f"write-{n}")
+    assert await store.size("j0") == 2_010
+    await store.remove("j0")
+    assert (await store.size("j0"), len(s3.keys(url))) == (0, 5)
+
+
 class TestAway:
     """The store stops, or goes away, in the middle."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from farm.core.model import Instant
 from farm.errors import ArtifactStoreFullError, StoreUnavailableError, TooLargeError
 from farm.stores.artifacts import DirectoryArtifacts
 from tests.stores.test_artifacts import MB, content, kept
@@ -143,6 +144,25 @@ class TestDirectory:
         key, _, _ = await kept(store, b"x")
         DirectoryArtifacts(root, max_bytes=1)
         assert files(root) == [root / key]
+
+    async def test_a_files_age_is_since_it_was_written(
+        self, store: DirectoryArtifacts, tmp_path: Path
+    ) -> None:
+        keys = [(await kept(store, b"abc"))[0] for _ in range(3)]
+        for seconds, key in enumerate(keys):
+            os.utime(tmp_path / "artifacts" / key, (seconds, seconds))
+        assert await store.remove_old("j1", before=Instant(2.0)) == 2
+        assert await store.remove_old("j1", before=Instant(2.0)) == 0
+        assert await store.remove_old("j2", before=Instant(2.0)) == 0
+        assert await content(store, keys[2]) == b"abc"
+
+    async def test_what_can_not_be_removed_is_said(
+        self, store: DirectoryArtifacts, tmp_path: Path
+    ) -> None:
+        await kept(store, b"abc")
+        (tmp_path / "artifacts" / "j1" / "a-folder").mkdir()
+        with pytest.raises(StoreUnavailableError):
+            await store.remove("j1")
 
     async def test_with_too_little_room_nothing_is_begun(self, root: Path) -> None:
         store = DirectoryArtifacts(root, max_bytes=MB, min_free_bytes=1 << 60)

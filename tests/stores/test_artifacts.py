@@ -3,11 +3,13 @@
 import asyncio
 import hashlib
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from farm.core.model import Instant
 from farm.errors import NotFoundError, TooLargeError
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.artifacts.bucket import BucketArtifacts, connect
@@ -134,3 +136,42 @@ async def test_a_store_is_told_from_others_by_its_number(
     here = {task.result() for task in asked}
     assert here == {await artifacts_at("here").number()}
     assert await artifacts_at("there").number() not in here
+
+
+async def test_a_jobs_files_go_and_those_of_others_stay(
+    artifacts: ArtifactStore, tmp_path: Path
+) -> None:
+    keys = [(await kept(artifacts, b"abc", job_id=job))[0] for job in ("j1", "j1", "j2")]
+    assert (await artifacts.size("j1"), await artifacts.size("j3")) == (6, 0)
+    for _ in range(2):
+        await artifacts.remove("j1")
+        for key in keys[:2]:
+            with pytest.raises(NotFoundError):
+                await content(artifacts, key)
+    assert await content(artifacts, keys[2]) == b"abc"
+    assert await artifacts.size("j1") == 0
+    assert not (tmp_path / "artifacts" / "j1").exists()
+    key, _, _ = await kept(artifacts, b"again", job_id="j1")
+    assert await content(artifacts, key) == b"again"
+
+
+async def test_one_file_is_discarded_and_no_other_place_is_touched(
+    artifacts: ArtifactStore, tmp_path: Path
+) -> None:
+    keys = [(await kept(artifacts, b"abc"))[0] for _ in range(2)]
+    (tmp_path / "mine").write_text("mine")
+    for key in (keys[0], keys[0], "../mine", "j1/../../mine"):
+        await artifacts.discard(key)
+    assert await artifacts.size("j1") == 3
+    assert await content(artifacts, keys[1]) == b"abc"
+    assert (tmp_path / "mine").exists()
+
+
+async def test_files_that_are_old_go(artifacts: ArtifactStore) -> None:
+    now = time.time()
+    keys = [(await kept(artifacts, b"abc", job_id=job))[0] for job in ("j1", "j1", "j2")]
+    assert await artifacts.remove_old("j1", before=Instant(now - 60)) == 0
+    assert await artifacts.remove_old("j1", before=Instant(now + 60)) == 2
+    assert await artifacts.remove_old("j1", before=Instant(now + 60)) == 0
+    assert await artifacts.size("j1") == 0
+    assert await content(artifacts, keys[2]) == b"abc"

@@ -9,20 +9,29 @@ import asyncio
 import hashlib
 import re
 import secrets
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from obstore import delete_async, get_async, open_writer_async, put_async
+from obstore import list as listed
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store
 
+from farm.core.model import Instant
 from farm.errors import NotFoundError, StoreUnavailableError
-from farm.stores.artifacts.rules import MARK, new_key, require_key, require_size
+from farm.stores.artifacts.rules import (
+    MARK,
+    folder_of,
+    is_key,
+    new_key,
+    require_key,
+    require_size,
+)
 
 if TYPE_CHECKING:
-    from obstore import Bytes
+    from obstore import Bytes, ObjectMeta
 
 _CHUNK = 256 * 1024
 _PART = 5 * 1024 * 1024
@@ -92,6 +101,29 @@ class BucketArtifacts:
         finally:
             await file.discard()
 
+    async def remove(self, job_id: str) -> None:
+        """Remove every file of a job. Raises StoreUnavailableError."""
+        async for page in self._pages(job_id):
+            await self._delete([one["path"] for one in page])
+
+    async def discard(self, key: str) -> None:
+        """Remove one file. Raises StoreUnavailableError."""
+        if is_key(key):
+            await self._delete([key])
+
+    async def remove_old(self, job_id: str, *, before: Instant) -> int:
+        """Remove a job's files that were made before a moment of the store's clock."""
+        removed = 0
+        async for page in self._pages(job_id):
+            old = [one["path"] for one in page if one["last_modified"].timestamp() < before]
+            await self._delete(old)
+            removed += len(old)
+        return removed
+
+    async def size(self, job_id: str) -> int:
+        """Return how many bytes a job's files have. Raises StoreUnavailableError."""
+        return sum([sum(one["size"] for one in page) async for page in self._pages(job_id)])
+
     async def read(self, key: str) -> AsyncIterator[bytes]:
         """Yield a file's bytes, in pieces of about 256 KiB. Raises NotFoundError."""
         require_key(key)
@@ -116,6 +148,21 @@ class BucketArtifacts:
                     new = str(secrets.randbits(62)).encode()
                     await put_async(self._bucket, MARK, new, mode="create")
                 return int(await self._content(MARK))
+
+    async def _pages(self, job_id: str) -> AsyncIterator[Sequence["ObjectMeta"]]:
+        """Yield what a job has, up to a thousand at once."""
+        pages = listed(self._bucket, prefix=folder_of(job_id), chunk_size=1_000)
+        while True:
+            async with _answering(self._answer_s):
+                page = await anext(pages, None)
+            if not page:
+                return
+            yield page
+
+    async def _delete(self, keys: Sequence[str]) -> None:
+        if keys:
+            async with _answering(self._answer_s):
+                await delete_async(self._bucket, keys)
 
     async def _content(self, name: str) -> bytes:
         content: Bytes = await (await get_async(self._bucket, name)).bytes_async()

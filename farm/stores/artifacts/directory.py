@@ -12,8 +12,17 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from farm.core.model import Instant
 from farm.errors import ArtifactStoreFullError, NotFoundError, StoreUnavailableError
-from farm.stores.artifacts.rules import MARK, new_key, require_key, require_size
+from farm.stores.artifacts import folders
+from farm.stores.artifacts.rules import (
+    MARK,
+    folder_of,
+    is_key,
+    new_key,
+    require_key,
+    require_size,
+)
 
 _CHUNK = 256 * 1024
 _INCOMING = ".incoming"
@@ -66,6 +75,23 @@ class DirectoryArtifacts:
             if not file.committed:
                 # Begun before the wait for it, so done even where this task is being cancelled.
                 await asyncio.to_thread(partial.discard)
+
+    async def remove(self, job_id: str) -> None:
+        """Remove every file of a job. Raises StoreUnavailableError."""
+        await asyncio.to_thread(folders.remove, self._root / folder_of(job_id))
+
+    async def discard(self, key: str) -> None:
+        """Remove one file. Raises StoreUnavailableError."""
+        if is_key(key):
+            await asyncio.to_thread(folders.discard, self._root / key)
+
+    async def remove_old(self, job_id: str, *, before: Instant) -> int:
+        """Remove a job's files that were made before a moment. Raises StoreUnavailableError."""
+        return await asyncio.to_thread(folders.remove_old, self._root / folder_of(job_id), before)
+
+    async def size(self, job_id: str) -> int:
+        """Return how many bytes a job's files have. Raises StoreUnavailableError."""
+        return await asyncio.to_thread(folders.size, self._root / folder_of(job_id))
 
     async def read(self, key: str) -> AsyncIterator[bytes]:
         """Yield a file's bytes in pieces of at most 256 KiB. Raises NotFoundError."""

@@ -11,7 +11,10 @@ from redis.exceptions import NoScriptError
 
 from farm.stores.ports.timing import Observe, timed, unobserved
 
-SHARED = ("shard", "state", "pools", "ready", "reservations", "exclusions", "rules", "routes")
+SHARED = (
+    *("shard", "state", "leases", "pools", "ready"),
+    *("reservations", "exclusions", "rules", "routes"),
+)
 """What every script is preceded by; Redis has no way to include."""
 
 

@@ -66,6 +66,15 @@ local function changed(id)
   return touch(id)
 end
 
+-- Notes that a link closed; false if it is not the client's current one.
+local function unlink(id, link)
+  if redis.call('HGET', key('client', id), 'link') ~= link then return false end
+  redis.call('HDEL', key('client', id), 'link')
+  redis.call('HDEL', key('unproven'), id)
+  changed(id)
+  return true
+end
+
 -- Who has a value of metadata: adds ('SADD') or takes away ('SREM') one who does.
 local function list_metadata(id, command)
   local flat = redis.call('HGETALL', key('metadata', id))
@@ -74,11 +83,24 @@ local function list_metadata(id, command)
   end
 end
 
+-- Where at most so many meet a requirement, these.
+local function few_who_meet(request, most)
+  local fewest, holders = most + 1, nil
+  for field, value in pairs(request.requirements) do
+    local set = key('with', field .. '\0' .. value)
+    local count = redis.call('SCARD', set)
+    if count < fewest then fewest, holders = count, set end
+  end
+  return holders and redis.call('SMEMBERS', holders)
+end
+
 local function forget(id, parts)
   hide(id)
   list_metadata(id, 'SREM')
   for _, text in ipairs(redis.call('HVALS', key('assignments', id))) do
     end_assignment(id, cjson.decode(text).context_id)
   end
+  local open = redis.call('HGETALL', key('reservations', id))
+  for at = 1, #open, 2 do end_reservation(id, open[at], cjson.decode(open[at + 1])) end
   for _, part in ipairs(parts) do redis.call('DEL', key(part, id)) end
 end
