@@ -88,17 +88,28 @@ class _Polls:
         self._sent = 0
         self._waiting: deque[str] = deque()
         self._stirred = asyncio.Event()
+        self._asking: asyncio.Timeout | None = None
         self.closed = False
 
     async def texts(self) -> AsyncIterator[str]:
         while not self.closed:
-            said = await self._ask(Exchange(ack=self._ack, wait_s=self._wait_s))
+            said = await self._wait_for_some()
             new = () if said is None else said.messages[max(0, self._ack + 1 - said.seq) :]
             for text in new:
                 self._ack += 1
                 yield text
             if said is None or said.closed:
                 self._close()
+
+    async def _wait_for_some(self) -> Exchanged | None:
+        """Wait for messages; None when the session is over, which may be learned meanwhile."""
+        try:
+            async with asyncio.timeout(None) as self._asking:
+                return await self._ask(Exchange(ack=self._ack, wait_s=self._wait_s))
+        except TimeoutError:
+            return None
+        finally:
+            self._asking = None
 
     async def send(self, text: str) -> None:
         while len(self._waiting) >= _MOST_WAITING and not self.closed:
@@ -163,6 +174,8 @@ class _Polls:
                     pass
 
     def _close(self) -> None:
+        if self._asking is not None and not self.closed:
+            self._asking.reschedule(0.0)
         self.closed = True
         self._stir()
 

@@ -140,7 +140,7 @@ class LiveSettings(BaseModel):
     """So many may watch one tab."""
 
     max_viewers: Annotated[int, Field(ge=1, le=10_000)] = 200
-    """So many may watch, of all tabs."""
+    """So many may watch, of all tabs of agents that are linked to one coordinator."""
 
 
 class RedisSettings(BaseModel):
@@ -213,8 +213,8 @@ class Settings(BaseSettings):
     comma separated."""
 
     task_queues: Annotated[tuple[str, ...], NoDecode] = ()
-    """The task queues there are: jobs that name another are refused; comma separated. By default
-    there is no catalogue, and any name will do."""
+    """The task queues there are, beside those that deployments serve: jobs that name another are
+    refused; comma separated. Where nothing is declared any name will do."""
 
     agent_token_file: Path | None = None
     """A file with a token that agents present, made by whoever deploys both; else tokens are

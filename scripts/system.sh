@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Install the Debian packages that the tests use beside the browser: pages nobody here wrote, a
 # display for headed windows and a person at it, an encoder of videos, what builds the container
-# images, and a Redis and a PostgreSQL.
+# images, a Redis, a PostgreSQL, and a balancer.
 set -euo pipefail
 
 wanted=(
     python3-doc xvfb xauth xdotool jwm libxtst6 buildah debootstrap crun redis-server postgresql
-    ffmpeg
+    ffmpeg haproxy
 )
 
 command -v dpkg-query >/dev/null || {

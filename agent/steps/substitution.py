@@ -5,7 +5,6 @@ where the key takes any value (`set`, `args`, `equals`, `default`); elsewhere it
 script may contain `${…}` of its own: in it only the four known forms are replaced.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -16,6 +15,7 @@ from agent.steps.failed import StepFailed, clean
 from agent.steps.values import as_text
 from farm.protocol.extraction import FieldSpec
 from farm.protocol.failures import Reason
+from farm.protocol.nearest import nearest
 from farm.protocol.steps import Eval, StepBase
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
@@ -90,8 +90,8 @@ def substitute(text: str, names: Names, *, typed: bool = True, script: bool = Fa
 def unknown_name(reference: str, names: Names) -> StepFailed:
     """Return the failure of a reference to something that is not there."""
     known = [f"{scope}.{name}" for scope, inner in names.items() for name in inner]
-    near = difflib.get_close_matches(reference, known, n=1, cutoff=0.5)
-    hint = f"; did you mean ${{{near[0]}}}?" if near else f"; known are {', '.join(known)}"
+    near = nearest(reference, known, alike=0.5)
+    hint = f"; did you mean ${{{near}}}?" if near else f"; known are {', '.join(known)}"
     return StepFailed(Reason.VALUE_INVALID, clean(f"${{{reference}}} is not known{hint}"))
 
 

@@ -7,8 +7,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from farm.errors import InvalidInputError
-from farm.jobs.files.problems import Path, ProblemBody, nearest, pointer, shown
+from farm.jobs.files.problems import Path, ProblemBody, pointer, shown
 from farm.jobs.files.sentences import follows, nearest_word, sentence
+from farm.protocol.nearest import nearest
 
 
 def invalid(

@@ -1,4 +1,8 @@
-"""Data channels: what is big or fast travels beside an agent's link, on a socket it dials."""
+"""Data channels: what is big or fast travels beside an agent's link, on a socket it dials.
+
+The coordinator that holds the link asks for a channel, and its mark is in the channel's name: where
+the agent's dial comes to another, as behind a balancer, that one carries it to who has asked.
+"""
 
 import asyncio
 import contextlib
@@ -7,11 +11,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import structlog
-from aiohttp import WSMsgType, web
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict
 
+from farm.api.duplex import DialledSocket, Duplex, carry
 from farm.api.request_state import Principal
 from farm.core.model import ClientId
 from farm.errors import ClientAbsentError, NotFoundError
+from farm.manager.bridge import Bridge
+from farm.manager.bridges import Bridges
 from farm.protocol import messages as wire
 from farm.protocol.channels import FrameError, pack, unpack
 
@@ -21,8 +29,10 @@ _DIAL_S = 10.0
 """An agent that has not dialled by then will not."""
 _SEND_S = 10.0
 """An agent that takes nothing for so long has its channel cut."""
-_CLOSE_S = 2.0
 _MAX_FRAME_BYTES = 16 * 1024 * 1024
+_PURPOSE = "channel"
+_PREFIX = "ch_"
+_SECRET_BYTES = 24
 
 Tell = Callable[[ClientId, wire.ToAgent], Awaitable[object]]
 Hear = Callable[[bytes | str, memoryview | None], Awaitable[None]]
@@ -40,9 +50,7 @@ class Channel:
         self.client_id = client_id
         self.hear = hear
         self.over = over
-        self.dialled: asyncio.Future[web.WebSocketResponse] = (
-            asyncio.get_running_loop().create_future()
-        )
+        self.dialled: asyncio.Future[Duplex] = asyncio.get_running_loop().create_future()
         self._sending = asyncio.Lock()
 
     async def send(self, message: str, payload: bytes | memoryview | None = None) -> None:
@@ -54,20 +62,10 @@ class Channel:
         socket = await asyncio.shield(self.dialled)
         try:
             async with asyncio.timeout(_SEND_S), self._sending:
-                if payload is None:
-                    await socket.send_str(message)
-                else:
-                    await socket.send_bytes(pack(message, bytes(payload)))
+                await socket.send(message if payload is None else pack(message, bytes(payload)))
         except TimeoutError:
-            self.cut()
+            socket.cut()
             raise ConnectionResetError("the agent takes nothing") from None
-
-    def cut(self) -> None:
-        """End it without a word."""
-        if self.dialled.done() and not self.dialled.cancelled() and not self.dialled.exception():
-            request = self.dialled.result()._req
-            if request is not None and request.transport is not None:
-                request.transport.abort()
 
     async def close(self) -> None:
         """End it; may be repeated."""
@@ -78,14 +76,25 @@ class Channel:
                 await self.dialled.result().close()
 
 
+class _Dialled(BaseModel):
+    """What is said of a channel that was dialled elsewhere."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    channel_id: str
+    token_id: str
+
+
 class AgentChannels:
     """Asks agents for channels, and takes those that they dial."""
 
-    def __init__(self, tell: Tell, owns: Callable[[str, ClientId], bool]) -> None:
-        """`owns` tells whether a token is that of an agent that is connected."""
+    def __init__(self, tell: Tell, owns: Callable[[str, ClientId], bool], bridges: Bridges) -> None:
+        """`owns` tells whether a token is that of an agent that is connected here."""
         self._tell = tell
         self._owns = owns
+        self._bridges = bridges
         self._asked: dict[str, Channel] = {}
+        bridges.serve(_PURPOSE, self._carried)
 
     async def open(
         self,
@@ -104,7 +113,7 @@ class AgentChannels:
             ClientAbsentError: If the agent is not linked here, or does not dial.
             ChannelRefusedError: If it refuses.
         """
-        channel_id = f"ch_{secrets.token_urlsafe(24)}"
+        channel_id = f"{_PREFIX}{self._bridges.mark}{secrets.token_urlsafe(_SECRET_BYTES)}"
         channel = self._asked[channel_id] = Channel(client_id, hear, over)
         try:
             asked = wire.OpenChannel(
@@ -130,43 +139,63 @@ class AgentChannels:
             why = f"{message.reason}: {message.detail}"
             channel.dialled.set_exception(ChannelRefusedError(why))
 
-    async def serve(self, request: web.Request, bearer: Principal) -> web.WebSocketResponse:
-        """Take a channel that an agent dials, and read it to its end.
+    async def serve(self, request: web.Request, bearer: Principal) -> web.StreamResponse:
+        """Take a channel that an agent dials, and read it to its end, here or where it was asked.
 
         Raises:
             NotFoundError: If nobody waits for it, or the agent is not the one that was asked.
+            ClientAbsentError: If the coordinator that asked for it says nothing.
+            StoreUnavailableError: If who asked for it can't be found out.
         """
-        channel = self._asked.get(request.match_info["channel_id"])
-        if (
-            channel is None
-            or channel.dialled.done()
-            or not self._owns(bearer.token_id, channel.client_id)
-        ):
+        channel_id = request.match_info["channel_id"]
+        elsewhere = None
+        if channel_id not in self._asked:
+            mark = channel_id.removeprefix(_PREFIX)[: len(self._bridges.mark)]
+            elsewhere = await self._bridges.marked(mark)
+        if elsewhere is None:
+            channel = self._waiting(channel_id, bearer.token_id)
+            socket = await DialledSocket.of(request, max_bytes=_MAX_FRAME_BYTES)
+            await self._take(channel, socket)
+            return socket.response
+        said = _Dialled(channel_id=channel_id, token_id=bearer.token_id).model_dump_json()
+        async with self._bridges.to(elsewhere, _PURPOSE, said) as bridge:
+            socket = await DialledSocket.of(request, max_bytes=_MAX_FRAME_BYTES)
+            await carry(socket, bridge)
+        return socket.response
+
+    async def _carried(self, said: str, bridge: Bridge) -> None:
+        """Take a channel that was dialled at another coordinator, which knows the token."""
+        dialled = _Dialled.model_validate_json(said)
+        channel = self._waiting(dialled.channel_id, dialled.token_id)
+        await bridge.accept()
+        await self._take(channel, bridge)
+
+    def _waiting(self, channel_id: str, token_id: str) -> Channel:
+        channel = self._asked.get(channel_id)
+        if channel is None or channel.dialled.done() or not self._owns(token_id, channel.client_id):
             raise NotFoundError("nobody has asked this agent for this channel")
-        socket = web.WebSocketResponse(
-            max_msg_size=_MAX_FRAME_BYTES, compress=False, heartbeat=_SEND_S, timeout=_CLOSE_S
-        )
-        await socket.prepare(request)
+        return channel
+
+    async def _take(self, channel: Channel, socket: Duplex) -> None:
         if channel.dialled.done():
             await socket.close()
-            return socket
+            return
         channel.dialled.set_result(socket)
         try:
             await self._read(socket, channel)
         finally:
             channel.over()
-        return socket
 
-    async def _read(self, socket: web.WebSocketResponse, channel: Channel) -> None:
+    async def _read(self, socket: Duplex, channel: Channel) -> None:
         try:
-            async for frame in socket:
-                if frame.type is WSMsgType.TEXT:
-                    await channel.hear(frame.data, None)
-                elif frame.type is WSMsgType.BINARY:
-                    await channel.hear(*unpack(frame.data))
+            async for message in socket.messages():
+                if isinstance(message, str):
+                    await channel.hear(message, None)
+                else:
+                    await channel.hear(*unpack(message))
         except (FrameError, ValueError) as error:
             log.warning("channel.unreadable", client_id=channel.client_id, reason=str(error)[:200])
             channel.over()
-            await socket.close(code=1008, message=b"this is no message of a channel")
+            await socket.close(1008, "this is no message of a channel")
         except ConnectionError as error:
             log.info("channel.broken", client_id=channel.client_id, reason=str(error))

@@ -1,6 +1,8 @@
 """`/v1/deployments`: what is declared to be rolled out, and the task queues that it serves."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Any
 
 from aiohttp import web
 from pydantic import TypeAdapter, ValidationError
@@ -30,7 +32,7 @@ async def declare_deployment(request: web.Request) -> web.Response:
     wanted, name = await body_of(request, DeploymentBody), _name(request)
     declared, new = await deps.deployments.declare(namespace, name, wanted.queues, now=deps.clock())
     told = {"deployment": name, "declared": True, "queues": list(declared.queues)}
-    deps.events.publish(EventKind.DEPLOYMENT_CHANGED, namespace, told)
+    _tell(deps, namespace, told)
     (view,) = await _views(deps, namespace, declared)
     return answer(view, status=HTTPStatus.CREATED if new else HTTPStatus.OK)
 
@@ -57,9 +59,13 @@ async def withdraw_deployment(request: web.Request) -> web.Response:
     deps, namespace, name = deps_of(request), namespace_of(request), _name(request)
     if not await deps.deployments.withdraw(namespace, name):
         raise _missing(name)
-    told = {"deployment": name, "declared": False}
-    deps.events.publish(EventKind.DEPLOYMENT_CHANGED, namespace, told)
+    _tell(deps, namespace, {"deployment": name, "declared": False})
     return web.Response(status=HTTPStatus.NO_CONTENT)
+
+
+def _tell(deps: Deps, namespace: Namespace, told: Mapping[str, Any]) -> None:
+    deps.deployed(namespace)
+    deps.events.publish(EventKind.DEPLOYMENT_CHANGED, namespace, told)
 
 
 async def _views(

@@ -48,6 +48,8 @@ class Deps:
     events: ClusterEvents
     leaving: Leaving
     deployments: Deployments
+    deployed: Callable[[Namespace], None]
+    """To be told that what the deployments of a namespace serve has changed."""
     tokens: TokenBook
     namespaces: NamespaceBook
     owns: Owns

@@ -1,4 +1,4 @@
-"""What a person does to a job: cancel, pause, resume, take over, hand back, say something."""
+"""What a person does to a job: cancel, run again, pause, resume, take over, say something."""
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -16,8 +16,16 @@ from farm.protocol.resources import InterventionBody, InterventionView, JobView,
 async def cancel_job(request: web.Request) -> web.Response:
     """Cancel a queued job at once, ask a running one to stop."""
     deps = deps_of(request)
-    by = _by(request, await _body(request))
+    by = who(request, await _body(request))
     job = await deps.jobs.cancel(namespace_of(request), request.match_info["job_id"], by=by)
+    return answer(job_view(job, deps.dispatcher))
+
+
+async def retry_job(request: web.Request) -> web.Response:
+    """Run a job again that has failed, timed out or been cancelled."""
+    deps = deps_of(request)
+    by = who(request, await _body(request))
+    job = await deps.jobs.retry(namespace_of(request), request.match_info["job_id"], by=by)
     return answer(job_view(job, deps.dispatcher))
 
 
@@ -50,7 +58,7 @@ async def message_job(request: web.Request) -> web.Response:
 async def _intervene(
     request: web.Request, kind: Intervention, body: InterventionBody, text: str = ""
 ) -> web.Response:
-    deps, job_id, by = deps_of(request), request.match_info["job_id"], _by(request, body)
+    deps, job_id, by = deps_of(request), request.match_info["job_id"], who(request, body)
     namespace = namespace_of(request)
     done = await deps.jobs.intervene(namespace, job_id, Wanted(kind=kind, by=by, text=text))
     if done.outcome != "applied":
@@ -71,9 +79,10 @@ async def _body(request: web.Request) -> InterventionBody:
     return await body_of(request, InterventionBody)
 
 
-def _by(request: web.Request, body: InterventionBody) -> str:
-    who = principal_of(request)
-    return body.by or who.name or who.token_id
+def who(request: web.Request, body: InterventionBody) -> str:
+    """Return by whom something is done: as the body says, or the name of the token."""
+    asks = principal_of(request)
+    return body.by or asks.name or asks.token_id
 
 
 def _route(path: str, handler: Handler, summary: str, body: type[InterventionBody]) -> Route:
@@ -86,12 +95,13 @@ def _route(path: str, handler: Handler, summary: str, body: type[InterventionBod
         takes_body=True,
         body=body,
         body_may_be_left_out=body is InterventionBody,
-        answers=(Answer(model=JobView if path == "cancel" else InterventionView),),
+        answers=(Answer(model=JobView if path in ("cancel", "retry") else InterventionView),),
     )
 
 
 ROUTES = (
     _route("cancel", cancel_job, "Cancel a job", InterventionBody),
+    _route("retry", retry_job, "Run a job again that has ended", InterventionBody),
     _route("pause", pause_job, "Pause a job", InterventionBody),
     _route("resume", resume_job, "Let a paused job go on", InterventionBody),
     _route("take-over", take_over_job, "Take over a job's tab", InterventionBody),

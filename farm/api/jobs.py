@@ -7,6 +7,7 @@ from aiohttp import hdrs, web
 
 from farm.api.answers import answer, body_of, number_in_query, raw_body, whole_in_query
 from farm.api.deps import Deps, deps_of, namespace_of
+from farm.api.interventions import who
 from farm.api.queries import choice_in_query
 from farm.api.routes import Access, Answer, Parameter, Route
 from farm.api.views import job_detail, job_members, job_view
@@ -89,7 +90,8 @@ async def resolve_job(request: web.Request) -> web.Response:
     """Decide what an uncertain job is."""
     deps = deps_of(request)
     body = await body_of(request, ResolveBody)
-    job = await deps.jobs.resolve(namespace_of(request), _id(request), body.as_)
+    by = who(request, body)
+    job = await deps.jobs.resolve(namespace_of(request), _id(request), body.as_, by=by)
     return answer(job_view(job, deps.dispatcher))
 
 

@@ -1,6 +1,5 @@
 """What may stand in the query: a key nobody reads is a typing error, as is a word nobody knows."""
 
-import difflib
 from collections.abc import Collection, Iterable
 
 from aiohttp import web
@@ -8,6 +7,7 @@ from aiohttp.typedefs import Handler
 
 from farm.api.routes import Access, route_of
 from farm.errors import InvalidInputError
+from farm.protocol.nearest import nearest
 
 
 @web.middleware
@@ -41,11 +41,9 @@ def choice_in_query(request: web.Request, name: str, among: Collection[str]) -> 
 
 
 def _unknown(detail: str, key: str, word: str, known: Iterable[str]) -> InvalidInputError:
-    near = difflib.get_close_matches(word[:64], list(known), n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return InvalidInputError(
-        detail + hint, parameter=key[:64], suggestion=near[0] if near else None
-    )
+    near = nearest(word, known)
+    hint = f"; did you mean {near}?" if near else ""
+    return InvalidInputError(detail + hint, parameter=key[:64], suggestion=near)
 
 
 def _shown(text: str) -> str:

@@ -225,6 +225,15 @@ async def cancel(
 
 @app.command()
 @farm_command
+async def retry(
+    client: FarmClient, job_id: JobId, by: By = None, as_json: AsJson = False
+) -> ExitCode:
+    """Run a job again that has failed, timed out or been cancelled."""
+    return _changed(await client.retry(job_id, by=by), as_json)
+
+
+@app.command()
+@farm_command
 async def pause(
     client: FarmClient, job_id: JobId, by: By = None, as_json: AsJson = False
 ) -> ExitCode:
@@ -278,10 +287,11 @@ async def resolve(
     client: FarmClient,
     job_id: JobId,
     decision: Annotated[Decision, typer.Option("--as", help="What it is to be.")],
+    by: By = None,
     as_json: AsJson = False,
 ) -> ExitCode:
     """Decide an uncertain job: it has succeeded, it has failed, or it is to be tried again."""
-    return _changed(await client.resolve(job_id, decision.value), as_json)
+    return _changed(await client.resolve(job_id, decision.value, by=by), as_json)
 
 
 def _changed(job: JobView, as_json: bool) -> ExitCode:

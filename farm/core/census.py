@@ -3,7 +3,7 @@
 The census is taken of the snapshot that missed, so that it and the reasons are one reading.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -48,15 +48,17 @@ class Declaration(StrEnum):
 
     DECLARED = "declared"
     UNDECLARED = "undeclared"
-    UNKNOWN = "unknown"
-    """There is no catalogue, or it can't be read: nothing is refused for that."""
+    UNCHECKED = "unchecked"
+    """Nothing is declared, or what is can't be read: nothing is refused for that."""
 
 
-def declaration_of(task_queue: str, declared: Collection[str]) -> Declaration:
-    """Look a task queue up in a catalogue; an empty one is no catalogue."""
-    if not declared:
-        return Declaration.UNKNOWN
-    return Declaration.DECLARED if task_queue in declared else Declaration.UNDECLARED
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """What is known of one task queue in one namespace."""
+
+    declaration: Declaration = Declaration.UNCHECKED
+    near: str | None = None
+    """The declared one with the name that looks most like one that is not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,8 +241,8 @@ __all__ = [
     "POOL_VERDICTS",
     "Census",
     "Declaration",
+    "Declared",
     "PoolVerdict",
     "census",
     "classify",
-    "declaration_of",
 ]

@@ -44,6 +44,8 @@ class JobEvent(StrEnum):
     """An effect was begun and nobody can tell whether it finished."""
     RESOLVE_SUCCEEDED = "resolve_succeeded"
     RESOLVE_FAILED = "resolve_failed"
+    AGAIN = "again"
+    """A person wants what has ended without success to be run again."""
 
 
 class IllegalTransitionError(Exception):
@@ -55,7 +57,7 @@ class IllegalTransitionError(Exception):
         self.event = event
 
 
-_ENDED: Mapping[JobEvent, JobState] = {}
+_ENDED: Mapping[JobEvent, JobState] = {JobEvent.AGAIN: JobState.QUEUED}
 
 JOB: Mapping[JobState, Mapping[JobEvent, JobState]] = {
     JobState.QUEUED: {
@@ -82,14 +84,17 @@ JOB: Mapping[JobState, Mapping[JobEvent, JobState]] = {
         JobEvent.RESOLVE_SUCCEEDED: JobState.SUCCEEDED,
         JobEvent.RESOLVE_FAILED: JobState.FAILED,
     },
-    JobState.SUCCEEDED: _ENDED,
+    JobState.SUCCEEDED: {},
     JobState.FAILED: _ENDED,
     JobState.CANCELLED: _ENDED,
     JobState.TIMED_OUT: _ENDED,
 }
 
-TERMINAL: frozenset[JobState] = frozenset(state for state, row in JOB.items() if not row)
-"""States nothing leads out of. `uncertain` is not one: it waits for a decision."""
+TERMINAL: frozenset[JobState] = frozenset(
+    state for state, row in JOB.items() if row.keys() <= _ENDED.keys()
+)
+"""States nothing leads out of, but that a person wants it run again. `uncertain` is not one: it
+waits for a decision."""
 
 AT_REST: frozenset[JobState] = TERMINAL | {JobState.UNCERTAIN}
 """States in which the farm does nothing more by itself."""

@@ -46,8 +46,9 @@ class Denial(StrEnum):
 class Reservation:
     """A slot, and the room for its context where that is being created.
 
-    It is open until it is settled, cancelled or given back because its time is over, whichever
-    comes first, and ends with its epoch; so the room is given back once.
+    It is open until it is settled, cancelled or given back because its time or the lease of its
+    coordinator is over, whichever comes first, and ends with its epoch; so the room is given back
+    once.
     """
 
     reservation_id: ReservationId

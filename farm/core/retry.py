@@ -16,6 +16,15 @@ from hashlib import blake2b
 from farm.core.job_states import AttemptState, JobState
 
 
+class Bar(StrEnum):
+    """Why another attempt is not allowed."""
+
+    EFFECT_UNCERTAIN = "effect_uncertain"
+    """An effect was begun and is not known to have finished."""
+    EFFECT_WOULD_REPEAT = "effect_would_repeat"
+    """An effect was done, and would be done again."""
+
+
 class Doubt(StrEnum):
     """What to do with a job whose effect may or may not have happened."""
 
@@ -77,18 +86,31 @@ def after(
     """Decide what becomes of a job whose attempt has ended."""
     if ending.state is AttemptState.SUCCEEDED:
         return Next(state=JobState.SUCCEEDED, counts=True, why="succeeded")
-    once = [mark for mark in effects if mark.once]
-    if on_uncertain is not Doubt.RETRY and any(not mark.done for mark in once):
+    barred = bar(effects, on_uncertain)
+    if barred is Bar.EFFECT_UNCERTAIN:
         held = on_uncertain is Doubt.HOLD
         state = JobState.UNCERTAIN if held else JobState.FAILED
-        return Next(state=state, counts=True, why="effect_uncertain")
+        return Next(state=state, counts=True, why=barred)
     if ending.cancel_requested or ending.state is AttemptState.CANCELLED:
         return Next(state=JobState.CANCELLED, counts=True, why="cancelled")
     if ending.state is AttemptState.TIMED_OUT:
         return Next(state=JobState.TIMED_OUT, counts=True, why="timed_out")
-    if any(mark.done for mark in once):
-        return Next(state=JobState.FAILED, counts=True, why="effect_would_repeat")
+    if barred is not None:
+        return Next(state=JobState.FAILED, counts=True, why=barred)
     return _again(ending, budget)
+
+
+def bar(effects: Iterable[EffectMark], on_uncertain: Doubt) -> Bar | None:
+    """Tell what forbids another attempt after one with these effects (P12); None if nothing does.
+
+    Those of the attempts before it need no second look: it would not have been begun.
+    """
+    once = [mark for mark in effects if mark.once]
+    if on_uncertain is not Doubt.RETRY and any(not mark.done for mark in once):
+        return Bar.EFFECT_UNCERTAIN
+    if any(mark.done for mark in once):
+        return Bar.EFFECT_WOULD_REPEAT
+    return None
 
 
 def _again(ending: Ending, budget: Budget) -> Next:

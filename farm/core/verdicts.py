@@ -1,13 +1,13 @@
 """Why nothing would do: the reasons of agents and contexts, and what they make of the pool (P6)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from farm.core.census import (
     FOR_WANT_OF_A_SLOT,
     POOL_VERDICTS,
     Census,
-    Declaration,
+    Declared,
     PoolVerdict,
     classify,
 )
@@ -28,14 +28,14 @@ class Verdict:
     contexts: Mapping[ContextKey, Reason]
     census: Census | None = None
     """Of the same reading; None where it says what became of one creation."""
-    declaration: Declaration = Declaration.UNKNOWN
+    queue: Declared = field(default_factory=Declared)
     """What is known of the task queue."""
 
     @property
     def pool(self) -> PoolVerdict:
         """What is the matter with the pool as a whole."""
         if self.census is not None:
-            found = classify(self.declaration, self.census)
+            found = classify(self.queue.declaration, self.census)
             if found is not PoolVerdict.SERVED_RACED:
                 return found
         said = [POOL_VERDICTS[reason] for reason in self._by_nearness()]
@@ -68,7 +68,10 @@ class Verdict:
     @property
     def remedy(self) -> str:
         """One sentence on what would help."""
-        return REMEDY_OF_POOL.get(self.pool) or _REMEDY[self.reason]
+        pool = self.pool
+        if pool is PoolVerdict.NO_QUEUE_DECLARATION and self.queue.near is not None:
+            return f"No such task queue is declared: did you mean {self.queue.near}?"
+        return REMEDY_OF_POOL.get(pool) or _REMEDY[self.reason]
 
 
 _NOBODY = frozenset(

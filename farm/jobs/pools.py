@@ -1,9 +1,9 @@
 """One pool of a namespace, as a snapshot has it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from farm.core import decide
-from farm.core.census import PoolVerdict
+from farm.core.census import Declared, PoolVerdict
 from farm.core.eligibility import is_present
 from farm.core.model import Client, Namespace, Request, Snapshot, TaskId
 from farm.jobs.explaining import waiting_for
@@ -27,12 +27,14 @@ class Pool:
     """What a request without any demand would be told; None where it would be served."""
 
 
-def pool_of(namespace: Namespace, task_queue: str, snapshot: Snapshot, queued: int) -> Pool:
+def pool_of(
+    namespace: Namespace, task_queue: str, queue: Declared, snapshot: Snapshot, queued: int
+) -> Pool:
     """Look at one pool."""
     request = Request(
         namespace=namespace, task_id=TaskId("pool"), task_queue=task_queue, auto_provision=True
     )
-    told = waiting_for(request, decide.explain(request, snapshot))
+    told = waiting_for(request, replace(decide.explain(request, snapshot), queue=queue))
     there = tuple(
         client
         for client in snapshot.clients

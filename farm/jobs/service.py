@@ -1,26 +1,28 @@
 """What people do with jobs: submit, cancel, decide."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal
 
 import structlog
 from pydantic import ValidationError
 
 from farm.clock import Clock
-from farm.core.census import Declaration, declaration_of
+from farm.core.census import Declaration
 from farm.core.job_states import JobState
 from farm.core.model import Namespace
+from farm.core.retry import Doubt
 from farm.errors import ConflictError, InvalidInputError, NotFoundError
 from farm.jobs.feed import JobFeed
 from farm.jobs.files import JobSpec, browser_options, canonical_hash, match_key, parse
-from farm.jobs.files.problems import nearest
 from farm.jobs.identities import IdentityBook
 from farm.jobs.ids import JobIds
 from farm.jobs.interventions import Done, Interventions, Wanted
 from farm.jobs.neighbours import Neighbours
 from farm.jobs.ports import Dispatcher
+from farm.protocol.nearest import nearest
 from farm.stores.identity_records import Mode, NewBorrowing
+from farm.stores.ports.deployments import QueueCatalogue
 from farm.stores.ports.ledger import Ledger
 from farm.stores.records import Job, NewJob
 
@@ -51,7 +53,7 @@ class JobService:
         interventions: Interventions,
         neighbours: Neighbours | None = None,
         *,
-        task_queues: Sequence[str] = (),
+        queues: QueueCatalogue,
     ) -> None:
         self._ledger = ledger
         self._identities = identities
@@ -60,7 +62,7 @@ class JobService:
         self._neighbours = neighbours
         self._feed = feed
         self._clock = clock
-        self._task_queues = task_queues
+        self._queues = queues
         self._ids = JobIds()
 
     async def submit(
@@ -83,7 +85,7 @@ class JobService:
         else:
             # It takes its time to check, and the agents' heartbeats must not wait for that.
             spec = await asyncio.to_thread(parse, body, content_type=content_type, params=params)
-        self._check_queue(spec.queue)
+        await self._check_queue(namespace, spec.queue)
         key = _one_key(idempotency_key, spec.idempotency_key)
         # Where the key was written makes no other body of it.
         spec = spec.model_copy(update={"idempotency_key": key})
@@ -112,14 +114,12 @@ class JobService:
             self._feed.publish(job.job_id, may_rest=False, queued=True)
         return job, duplicate
 
-    def _check_queue(self, name: str) -> None:
-        if declaration_of(name, self._task_queues) is not Declaration.UNDECLARED:
+    async def _check_queue(self, namespace: Namespace, name: str) -> None:
+        found = await self._queues.look_up(namespace, name)
+        if found.declaration is not Declaration.UNDECLARED:
             return
-        problem = {
-            "pointer": "/queue",
-            "detail": f"no task queue {name} is declared",
-            "nearest": nearest(name, self._task_queues),
-        }
+        detail = f"no task queue {name} is declared"
+        problem = {"pointer": "/queue", "detail": detail, "nearest": found.near}
         raise InvalidInputError("the job cannot be accepted", problems=(problem,))
 
     async def _borrowing(
@@ -225,19 +225,39 @@ class JobService:
         self._feed.publish(job_id, may_rest=False, queued=True)
         return self._interventions.done_here()
 
-    async def resolve(self, namespace: Namespace, job_id: str, decision: Decision) -> Job:
-        """Decide what an uncertain job is.
+    async def resolve(
+        self, namespace: Namespace, job_id: str, decision: Decision, *, by: str = ""
+    ) -> Job:
+        """Decide what an uncertain job is; `by` is who decides.
 
         Raises:
             NotFoundError: If there is no such job.
             ConflictError: If it is not uncertain.
         """
         to = _DECIDED[decision]
-        job = await self._ledger.resolve(namespace, job_id, to, now=self._clock())
+        job = await self._ledger.resolve(namespace, job_id, to, now=self._clock(), by=by)
         log.info("job.resolved", job_id=job_id, state=job.state)
         if to is JobState.QUEUED:
             self._dispatcher.wake()
         self._feed.publish(job_id, queued=to is JobState.QUEUED)
+        return job
+
+    async def retry(self, namespace: Namespace, job_id: str, *, by: str = "") -> Job:
+        """Run a job again that has failed, timed out or been cancelled; `by` is who wants it.
+
+        It is the same job, with new attempts. One that is queued or running is left as it is.
+
+        Raises:
+            NotFoundError: If there is no such job.
+            ConflictError: If it has succeeded, is uncertain or is being cancelled, or if it might
+                repeat an effect (P12): `reason` says so.
+        """
+        before = await self._ledger.job(namespace, job_id)
+        doubt = Doubt(JobSpec.model_validate(before.spec).on_uncertain)
+        job = await self._ledger.retry(namespace, job_id, doubt, now=self._clock(), by=by)
+        log.info("job.retried", job_id=job_id, was=before.state, state=job.state)
+        self._dispatcher.wake()
+        self._feed.publish(job_id, may_rest=False, queued=True)
         return job
 
 

@@ -26,6 +26,7 @@ from farm.jobs.explaining import waiting_for
 from farm.jobs.pools import Pool, pool_of
 from farm.jobs.ports import Dispatcher, Waiting
 from farm.stores.ports.backlog import Backlog
+from farm.stores.ports.deployments import QueueCatalogue
 from farm.stores.ports.ledger import Ledger
 from farm.stores.ports.registries import AssignmentRegistry
 from farm.stores.records import Job, Queued
@@ -77,6 +78,7 @@ class Explaining:
         queue: What of them waits.
         dispatcher: Who has looked at them.
         explain: Says why a request would get nothing now.
+        queues: The task queues there are.
         clock: The time.
         shared: Other coordinators begin jobs of the same queue, on the agents linked to them.
     """
@@ -89,6 +91,7 @@ class Explaining:
         queue: Backlog,
         dispatcher: Dispatcher,
         explain: Explain,
+        queues: QueueCatalogue,
         clock: Clock,
         shared: bool = False,
     ) -> None:
@@ -97,6 +100,7 @@ class Explaining:
         self._queue = queue
         self._dispatcher = dispatcher
         self._explain = explain
+        self._queues = queues
         self._clock = clock
         self._shared = shared
 
@@ -131,7 +135,11 @@ class Explaining:
         snapshot = await self._registry.snapshot(now=now)
         clients = [client for client in snapshot.clients if namespace in client.namespaces]
         names = queued.keys() | {client.task_queue for client in clients}
-        return [pool_of(namespace, name, snapshot, queued[name]) for name in sorted(names)]
+        declared = {name: await self._queues.look_up(namespace, name) for name in sorted(names)}
+        return [
+            pool_of(namespace, name, queue, snapshot, queued[name])
+            for name, queue in declared.items()
+        ]
 
     async def counts(self) -> Mapping[PoolVerdict, int]:
         """Count the jobs of all namespaces that nobody can take, by verdict."""

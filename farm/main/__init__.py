@@ -17,6 +17,7 @@ from farm.api.live.acts import JobActs
 from farm.api.live.places import Places
 from farm.api.live.routes import live_routes
 from farm.api.metrics import ConnectedAgents
+from farm.api.poll_forwarding import PollForwarding
 from farm.api.polling import LongPolls, poll_routes
 from farm.api.readiness import Readiness
 from farm.api.verify import verify_route
@@ -37,6 +38,7 @@ from farm.main.sharing import same_files
 from farm.main.stores import Stores, ledger_of, shared_of, stores_of
 from farm.manager.admission import Registrations
 from farm.manager.agent_news import AgentNews
+from farm.manager.bridges import Bridges
 from farm.manager.delivery import AppNode
 from farm.manager.disconnecting import Disconnects
 from farm.manager.leaving import Leaving
@@ -44,6 +46,7 @@ from farm.manager.loops import every
 from farm.manager.namespaces import NamespaceBook
 from farm.manager.probe import AgentProbe
 from farm.manager.probing import Prober
+from farm.manager.queues import DeclaredQueues
 from farm.protocol.plan import Egress
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import (
@@ -129,7 +132,8 @@ async def _running(
     if shared is not None:
         await same_files(settings.artifacts_dir, shared)
     gone_after_s = settings.link.window_s * settings.link.gone_after_windows
-    stored = SqlNamespaces(ledger.database)
+    stored, deployments = SqlNamespaces(ledger.database), SqlDeployments(ledger.database)
+    queues = DeclaredQueues(settings.task_queues, deployments, unchecked=(VERIFY,), clock=clock)
     jobs = jobs_of(
         ledger=ledger,
         registry=registry,
@@ -148,10 +152,10 @@ async def _running(
             ),
             assignment_timeout_s=settings.jobs.assignment_timeout_s,
             provision_timeout_s=settings.jobs.provision_timeout_s,
-            task_queues=settings.task_queues,
             gone_after_s=gone_after_s,
             postponed_s=settings.link.window_s,
         ),
+        queues=queues,
         placements=stored,
         coordinator=name,
         metrics=metrics,
@@ -170,10 +174,17 @@ async def _running(
             gone_after_s=gone_after_s,
         )
     disconnects = Disconnects(jobs.manager, clock, grace_s=settings.link.grace_s)
-    channels = AgentChannels(app_node.tell_here, lambda token, client: links.owns(token, client))
+    bridges = Bridges(stores.parcels)
+    channels = AgentChannels(
+        app_node.tell_here, lambda token, client: links.owns(token, client), bridges
+    )
 
     def moved(namespace: Namespace) -> None:
         jobs.manager.placement_changed(namespace)
+        jobs.dispatcher.wake()
+
+    def deployed(namespace: Namespace) -> None:
+        queues.changed(namespace)
         jobs.dispatcher.wake()
 
     namespaces = NamespaceBook(
@@ -216,7 +227,7 @@ async def _running(
         drain_s=settings.link.drain_s,
         metrics=metrics,
     )
-    polls = LongPolls(links)
+    polls = LongPolls(links, None if stores.relay is None else PollForwarding(stores.relay))
     verifier = Verifier(
         Farm(
             registry=registry,
@@ -239,6 +250,8 @@ async def _running(
         clock=clock,
         key=live_key(settings),
         coordinator=name,
+        bridges=bridges,
+        held_by=app_node.held_by,
         metrics=metrics,
     )
     app = build_app(
@@ -258,7 +271,8 @@ async def _running(
             feed=jobs.feed,
             events=stores.events,
             leaving=leaving,
-            deployments=SqlDeployments(ledger.database),
+            deployments=deployments,
+            deployed=deployed,
             tokens=tokens,
             namespaces=namespaces,
             owns=links.may_act,
@@ -269,6 +283,7 @@ async def _running(
                 queue=SqlBacklog(ledger.database),
                 dispatcher=jobs.dispatcher,
                 explain=jobs.manager.explain,
+                queues=queues,
                 clock=clock,
                 shared=shared is not None,
             ),
@@ -301,13 +316,14 @@ async def _running(
         loops = [
             group.create_task(dispatching, name="dispatch"),
             group.create_task(stores.events.run(), name="events"),
+            group.create_task(bridges.run(), name="bridges"),
             group.create_task(polls.run(), name="long polls"),
             group.create_task(prober.run(), name="probe"),
             group.create_task(
                 expiring(jobs.dispatcher, prober, settings.link.window_s), name="expire"
             ),
         ]
-        loops += correspond(group, stores, app_node, jobs)
+        loops += correspond(group, stores, app_node, jobs, disconnects)
         for step_name, step in steps.items():
             sweep = every(_SWEEP_S, step, name=step_name)
             loops.append(group.create_task(sweep, name=step_name))
@@ -327,6 +343,7 @@ async def _running(
                 yield farm
                 await farm.revoke_minted()
             live_view.sessions.hub.close()
+            await bridges.close("it is stopping")
             await links.close_all()
         for loop in loops:
             loop.cancel()

@@ -26,6 +26,7 @@ from farm.manager.delivery import AppNode
 from farm.manager.manager import WorkerContextManager
 from farm.manager.relay import Relay
 from farm.stores.ports.cluster_events import ClusterEvents
+from farm.stores.ports.deployments import QueueCatalogue
 from farm.stores.ports.ledger import Ledger
 from farm.stores.ports.placements import PlacementReader
 from farm.stores.ports.registries import Registry
@@ -39,8 +40,6 @@ class JobRules:
     attempts: AttemptRules
     assignment_timeout_s: float = 300.0
     provision_timeout_s: float = 30.0
-    task_queues: tuple[str, ...] = ()
-    """Those there are; empty for any."""
     gone_after_s: float
     """After so long a silence nothing runs on an agent."""
     postponed_s: float = 0.0
@@ -72,6 +71,7 @@ def jobs_of(
     events: ClusterEvents,
     clock: Clock,
     rules: JobRules,
+    queues: QueueCatalogue,
     placements: PlacementReader | None = None,
     coordinator: str | None = None,
     metrics: CollectorRegistry | None = None,
@@ -90,6 +90,7 @@ def jobs_of(
         events: Where it is told what happens.
         clock: The time.
         rules: What they are held to.
+        queues: The task queues there are.
         placements: On which nodes the work of each namespace runs; None is on any.
         coordinator: See `JobDispatcher`.
         metrics: Where attempts are counted.
@@ -109,7 +110,7 @@ def jobs_of(
         new_id=lambda: random_id("cmd"),
         task_timeout_ms=rules.assignment_timeout_s * 1000,
         provision_timeout_s=rules.provision_timeout_s,
-        task_queues=rules.task_queues,
+        queues=queues,
     )
     dispatcher = JobDispatcher(
         ledger=ledger,
@@ -164,7 +165,7 @@ def jobs_of(
             clock,
             interventions,
             neighbours,
-            task_queues=rules.task_queues,
+            queues=queues,
         ),
         neighbours=neighbours,
         owning=owning,

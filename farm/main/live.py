@@ -3,6 +3,7 @@
 from prometheus_client import CollectorRegistry, Gauge
 
 from farm.api.channels import AgentChannels
+from farm.api.live.elsewhere import Elsewhere, HeldBy
 from farm.api.live.hub import Hub, HubRules
 from farm.api.live.links import LiveLinks
 from farm.api.live.places import Places
@@ -12,6 +13,7 @@ from farm.api.live.wall import Wall
 from farm.clock import Clock
 from farm.config import LiveSettings
 from farm.jobs.feed import JobFeed
+from farm.manager.bridges import Bridges
 
 
 def live_of(
@@ -24,6 +26,8 @@ def live_of(
     clock: Clock,
     key: bytes,
     coordinator: str | None,
+    bridges: Bridges,
+    held_by: HeldBy,
     metrics: CollectorRegistry,
 ) -> Live:
     """Return it, as the settings want it; how many watch is among the metrics."""
@@ -33,15 +37,20 @@ def live_of(
         grace_s=settings.grace_s,
     )
     hub = Hub(channels, rules)
-    viewers = Gauge("farm_live_viewers", "Viewers of tabs, here.", registry=metrics)
+    viewers = Gauge(
+        "farm_live_viewers", "Viewers of tabs of agents that are linked here.", registry=metrics
+    )
     viewers.set_function(hub.count)
+    carried = Gauge("farm_bridges", "Sockets carried from or to others.", registry=metrics)
+    carried.set_function(bridges.count)
+    sessions = Sessions(hub=hub, places=places, acts=acts, clock=clock, coordinator=coordinator)
     return Live(
         links=LiveLinks(key, clock),
         places=places,
-        sessions=Sessions(hub=hub, places=places, acts=acts, clock=clock),
+        sessions=sessions,
         wall=Wall(places, feed, clock),
         channels=channels,
         default_link_s=settings.link_s,
         longest_link_s=settings.longest_link_s,
-        coordinator=coordinator,
+        elsewhere=Elsewhere(bridges, held_by, places, sessions),
     )

@@ -17,7 +17,9 @@ from farm.jobs.live import LiveAttempts
 from farm.jobs.sharing import Sharing
 from farm.main.jobs import Jobs
 from farm.main.stores import Stores
+from farm.manager.agent_news import AgentNews
 from farm.manager.delivery import AppNode
+from farm.manager.disconnecting import Disconnects, LeftBehind
 from farm.manager.loops import every
 from farm.manager.probing import Prober
 from farm.protocol.messages import Drain
@@ -97,11 +99,18 @@ def look_after(
 
 
 def correspond(
-    group: asyncio.TaskGroup, stores: Stores, app_node: AppNode, jobs: Jobs
+    group: asyncio.TaskGroup,
+    stores: Stores,
+    app_node: AppNode,
+    jobs: Jobs,
+    disconnects: Disconnects,
 ) -> list[asyncio.Task[None]]:
     """Begin to read what other coordinators write, and to write to them."""
     tasks = []
     if stores.relay is not None:
+        stores.relay.left_behind = LeftBehind(
+            stores.registry, disconnects, AgentNews(stores.events), stores.clock
+        )
         tasks.append(group.create_task(app_node.run(), name="relay"))
     if jobs.neighbours is not None:
         tasks.append(group.create_task(jobs.neighbours.run(), name="neighbours"))

@@ -17,11 +17,17 @@ from farm.core.commands import Retention
 from farm.errors import InvalidInputError, StoreUnavailableError
 from farm.manager.relay import Relay
 from farm.stores.ledger import SqliteDatabase, SqlLedger
-from farm.stores.memory import MemoryClusterEvents, MemoryCommandLog, MemoryRegistry
+from farm.stores.memory import (
+    MemoryClusterEvents,
+    MemoryCommandLog,
+    MemoryParcels,
+    MemoryRegistry,
+)
 from farm.stores.ports.cluster_events import ClusterEvents
 from farm.stores.ports.commands import CommandLog
+from farm.stores.ports.parcels import Parcels
 from farm.stores.ports.registries import Registry
-from farm.stores.ports.routes import CoordinatorId
+from farm.stores.ports.routes import LEASE_S, CoordinatorId
 from farm.stores.ports.timing import Observe, unobserved
 
 if TYPE_CHECKING:
@@ -32,7 +38,10 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _LOOK_S = 1.0
 _RESERVED_S = 120.0
-"""What a coordinator has reserved that died is given back after this, and well after it is used."""
+"""What a coordinator has reserved and could not give back is so after this, well after its use."""
+_LEASES_PER_WINDOW = 2
+"""At least: one that died is known to be gone before its agents are to be given up, and early
+enough for them to come back elsewhere before their window ends."""
 
 
 class Memory(Protocol):
@@ -56,6 +65,7 @@ class Stores:
     events: ClusterEvents
     clock: Clock
     memory: Memory
+    parcels: Parcels
     relay: Relay | None = None
     coordinator: str | None = None
     """This one's name among those that share; None where it is alone."""
@@ -112,6 +122,7 @@ async def stores_of(
             events=MemoryClusterEvents(system_clock),
             clock=system_clock,
             memory=_OwnMemory(),
+            parcels=MemoryParcels(CoordinatorId("farm")),
         )
         return
     url = settings.redis.url.get_secret_value()
@@ -128,6 +139,7 @@ async def _shared(
             RedisClock,
             RedisClusterEvents,
             RedisCommandLog,
+            RedisParcels,
             RedisRegistry,
             RedisRoutes,
             connect,
@@ -135,10 +147,15 @@ async def _shared(
     except ModuleNotFoundError as error:
         raise _without_extra(error, "redis", "redis", "FARM_REDIS__URL") from error
     name = _name(settings.data_dir)
-    redis = connect(url)
+    me = CoordinatorId(f"{name}-{life}")
+    window_s = settings.link.window_s
+    lease_s = min(LEASE_S, window_s / _LEASES_PER_WINDOW)
+    redis, carrying = connect(url), connect(url, decode=False)
     registry = RedisRegistry(
         redis,
-        presence_window_s=settings.link.window_s,
+        presence_window_s=window_s,
+        coordinator=me,
+        lease_s=lease_s,
         reservation_timeout_s=_RESERVED_S + settings.jobs.provision_timeout_s,
         shard=settings.redis.shard,
         require_noeviction=settings.redis.require_noeviction,
@@ -149,18 +166,20 @@ async def _shared(
         memory = _SharedMemory(registry, clock)
         await memory.begin_again()
         log.info("redis.shared", shard=settings.redis.shard, coordinator=name)
-        routes = RedisRoutes(registry, coordinator=CoordinatorId(f"{name}-{life}"))
+        routes = RedisRoutes(registry, coordinator=me, lease_s=lease_s)
         yield Stores(
             registry=registry,
             commands=RedisCommandLog(registry, retention=_retention(settings)),
             events=RedisClusterEvents(registry, clock),
             clock=clock,
             memory=memory,
+            parcels=RedisParcels(registry, carrying, coordinator=me),
             relay=Relay(routes),
             coordinator=name,
         )
     finally:
         await registry.close()
+        await carrying.aclose()
         await redis.aclose()
 
 

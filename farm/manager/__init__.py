@@ -8,6 +8,7 @@ from farm.manager.evidence import CommandResult
 from farm.manager.handle import ContextHandle
 from farm.manager.manager import Acquired, NotAcquired, WorkerContextManager
 from farm.manager.misses import Miss
+from farm.manager.queues import DeclaredQueues
 from farm.manager.relay import Relay
 from farm.manager.slots import SlotReservation, WorkerSlots
 from farm.manager.strategies import (
@@ -28,6 +29,7 @@ __all__ = [
     "CommandResult",
     "CompositeStrategy",
     "ContextHandle",
+    "DeclaredQueues",
     "Effect",
     "Fill",
     "LeastBusyStrategy",

@@ -1,12 +1,12 @@
 """One acquisition: what the store has at hand; else a snapshot, a choice, and the store's word."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from farm.clock import Clock
 from farm.core import decide, tiers
-from farm.core.census import Declaration, declaration_of
+from farm.core.census import Declaration, Declared
 from farm.core.decide import ContextKey, Verdict
 from farm.core.eligibility import Reason
 from farm.core.model import Assignment, Client, ClientId, Instant, Namespace, Request, Snapshot
@@ -19,6 +19,7 @@ from farm.manager.placements import Placements
 from farm.manager.provisioning import Provisioner
 from farm.manager.strategies import Strategy
 from farm.protocol.plan import BrowserOptions
+from farm.stores.ports.deployments import QueueCatalogue
 from farm.stores.ports.registries import AssignmentRegistry, FirstFit, PresenceReader, TurnKeeper
 
 ANY = "any"
@@ -59,7 +60,7 @@ class Acquisition:
         owner: str | Owner,
         name: str,
         clock: Clock,
-        task_queues: Collection[str] = (),
+        queues: QueueCatalogue,
     ) -> None:
         self._registry = registry
         self._presence = presence
@@ -68,7 +69,7 @@ class Acquisition:
         self._owner = owner
         self._name = name
         self._clock = clock
-        self._task_queues = task_queues
+        self._queues = queues
         self._first = registry.assign_first if isinstance(registry, FirstFit) else None
         turns = registry.next_turn if isinstance(registry, TurnKeeper) else None
         self._chooser = Chooser(registry, turns)
@@ -79,19 +80,21 @@ class Acquisition:
         Where others were quicker with all that would have done, it reads afresh, a few times. What
         the store has at hand is taken without a reading, which would be of all there is.
         """
-        walked = await self._placements.tiers(wish.request)
-        if walked is None or self._declared(wish.request) is Declaration.UNDECLARED:
-            _, verdict = await self.explain(wish.request)
-            return verdict
+        request = wish.request
+        queue = await self._look_up(request)
+        walked = await self._placements.tiers(request)
+        if walked is None or queue.declaration is Declaration.UNDECLARED:
+            snapshot = await self._read(request.namespace, self._clock())
+            return self._explain(request, snapshot, walked, queue)
         reads = 1
-        outcome = await self._walk(wish, walked, first=True)
+        outcome = await self._walk(wish, walked, queue, first=True)
         while isinstance(outcome, Verdict) and _was_lost(outcome) and reads < _FRESH_READS:
             reads += 1
-            outcome = await self._walk(wish, walked, first=False)
+            outcome = await self._walk(wish, walked, queue, first=False)
         return outcome
 
     async def _walk(
-        self, wish: Wish, walked: Sequence[Tier], *, first: bool
+        self, wish: Wish, walked: Sequence[Tier], queue: Declared, *, first: bool
     ) -> Assignment | Creation | Verdict:
         """Try tier by tier. An earlier one is given up only where nothing can be had or made."""
         now, snapshot = self._clock(), None
@@ -106,8 +109,7 @@ class Acquisition:
                 return found
             passed.append(found)
         snapshot = snapshot or await self._read(wish.request.namespace, now)
-        means = self._means(wish.request.namespace, snapshot)
-        verdict = self._explain(wish.request, snapshot, means, walked)
+        verdict = self._explain(wish.request, snapshot, walked, queue)
         for one in passed:
             verdict = replace(
                 verdict,
@@ -132,35 +134,35 @@ class Acquisition:
         lost = {client_id: r for (client_id, _), r in taken.contexts.items() if _is_loss(r)}
         return _Passed(clients={**lost, **created}, contexts=taken.contexts)
 
-    def _refuse(self, request: Request, snapshot: Snapshot) -> Verdict:
+    def _refuse(self, request: Request, snapshot: Snapshot, queue: Declared) -> Verdict:
         """Say of those who might do that it is not known whether they may."""
         verdict = decide.explain(request, snapshot)
         clients = {
             key: reason if reason in _WHATEVER_THE_PLACEMENT else Reason.PLACEMENT_UNKNOWN
             for key, reason in verdict.clients.items()
         }
-        return Verdict(clients=clients, contexts={}, declaration=self._declared(request))
+        return Verdict(clients=clients, contexts={}, queue=queue)
 
     def _means(self, namespace: Namespace, snapshot: Snapshot) -> Means:
         return self._provisioner.means(self._not_ours(namespace, snapshot))
 
     async def explain(self, request: Request) -> tuple[Snapshot, Verdict]:
         """Say why nothing would do now, with the reading that says it; takes nothing."""
+        queue = await self._look_up(request)
         walked = await self._placements.tiers(request)
         snapshot = await self._read(request.namespace, self._clock())
-        if walked is None:
-            return snapshot, self._refuse(request, snapshot)
-        means = self._means(request.namespace, snapshot)
-        return snapshot, self._explain(request, snapshot, means, walked)
+        return snapshot, self._explain(request, snapshot, walked, queue)
 
     def _explain(
-        self, request: Request, snapshot: Snapshot, means: Means, walked: Sequence[Tier]
+        self, request: Request, snapshot: Snapshot, walked: Sequence[Tier] | None, queue: Declared
     ) -> Verdict:
-        verdict = decide.explain(request, snapshot, means, walked)
-        return replace(verdict, declaration=self._declared(request))
+        if walked is None and queue.declaration is not Declaration.UNDECLARED:
+            return self._refuse(request, snapshot, queue)
+        means = self._means(request.namespace, snapshot)
+        return replace(decide.explain(request, snapshot, means, walked), queue=queue)
 
-    def _declared(self, request: Request) -> Declaration:
-        return declaration_of(request.task_queue, self._task_queues)
+    async def _look_up(self, request: Request) -> Declared:
+        return await self._queues.look_up(request.namespace, request.task_queue)
 
     async def _first_fit(self, wish: Wish) -> Assignment | None:
         """Let the store choose, where nobody else has a say in that."""

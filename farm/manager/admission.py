@@ -1,82 +1,38 @@
 """The one way in for agents, whatever they dial by, and the record of each that is in."""
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import prometheus_client
-import structlog
 
 from farm.clock import Clock
 from farm.core.admission import Claim, Enrolment, Refusal, RefusedFor, reject
 from farm.core.model import Client, ClientId, LinkId, Namespace, Token
 from farm.core.pools import Exclusion
 from farm.core.reservation import Denial
+from farm.manager.refusals import AdmissionAudit, Tell
 from farm.protocol import messages as wire
 from farm.stores.ports.cluster_events import EventKind
 from farm.stores.ports.registries import ConnectionRegistry
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
-
 SPOKEN = range(1, wire.PROTOCOL + 1)
 DISCONNECT = "disconnect"
-_MOST_SITES = 4096
-"""More tokens than this are not in use at one time; the one refused longest ago is forgotten."""
-
-Tell = Callable[[str, Namespace, Mapping[str, Any]], None]
-"""(kind, namespace, data) -> None: what has happened, told to one namespace."""
 
 
 class NamespaceGate(Protocol):
     """Lets agents serve namespaces, or makes these."""
 
-    async def admit(self, namespaces: tuple[Namespace, ...], node: str | None) -> Refusal | None:
-        """Mint what is missing, or say why not; a refusal has minted nothing."""
+    async def missing(
+        self, namespaces: tuple[Namespace, ...], node: str | None
+    ) -> tuple[Namespace, ...] | Refusal:
+        """Return which of them are to be minted for an agent, or why it may not serve them all."""
         ...
 
-
-class AdmissionAudit:
-    """Tells of refusals when they change: who is refused dials for ever.
-
-    A site is the token that an agent came with, by whatever transport: nothing that the refused
-    party chooses is remembered, nor its number.
-    """
-
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-        self._last: OrderedDict[str, tuple[RefusedFor, str]] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._last)
-
-    def refused(self, claim: Claim, enrolment: Enrolment, refusal: Refusal) -> None:
-        """Log a refusal, unless it is the one that this site was refused with last."""
-        site, diagnosis = enrolment.token_id, (refusal.reason, refusal.detail)
-        known = self._last.get(site)
-        self._last[site] = diagnosis
-        self._last.move_to_end(site)
-        if len(self._last) > _MOST_SITES:
-            self._last.popitem(last=False)
-        if known == diagnosis:
-            return
-        log.warning(
-            "agent.refused",
-            token_id=site,
-            client_id=claim.client_id,
-            namespaces=list(claim.namespaces),
-            node=claim.node,
-            reason=refusal.reason.value,
-            detail=refusal.detail,
-            dials_again=refusal.retry,
-        )
-        for namespace in sorted(enrolment.namespaces):
-            told = {"reason": refusal.reason.value, "detail": refusal.detail}
-            self._tell("agent_refused", namespace, {"client_id": claim.client_id, **told})
-
-    def admitted(self, enrolment: Enrolment) -> None:
-        """Forget what this site was refused for: the next refusal is news."""
-        self._last.pop(enrolment.token_id, None)
+    async def mint(self, namespaces: tuple[Namespace, ...], node: str | None) -> Refusal | None:
+        """Decide again, and mint what is missing; a refusal has minted nothing."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +52,9 @@ class Knock:
 class Registrations:
     """Lets agents in. The order is fixed, and what is refused leaves nothing behind.
 
-    Policy, then every namespace, then whether it is kept out elsewhere, then minting or the gate
-    with the placement of each namespace, then the registry.
+    Policy, then every namespace, then whether it is kept out elsewhere, then the gate with the
+    placement of each namespace, then the registry. Namespaces are minted last, for an agent that
+    is in; where that fails, it is not in any more.
 
     Args:
         registry: Where agents are registered.
@@ -126,7 +83,7 @@ class Registrations:
         self._clock = clock
         self._gate = gate
         self._tell = tell
-        self.audit = AdmissionAudit(tell)
+        self.audit = AdmissionAudit(tell, clock)
         self._current: dict[ClientId, Registration] = {}
 
     def verdict(self, client_id: ClientId, exclusion: Exclusion | None) -> None:
@@ -162,10 +119,19 @@ class Registrations:
         refusal = reject(claim, enrolment, SPOKEN)
         if refusal is None and knock.kept_out is not None:
             refusal = await knock.kept_out()
-        if refusal is None and self._gate is not None:
-            refusal = await self._gate.admit(claim.namespaces, claim.node)
         if refusal is not None:
             return refusal
+        if self._gate is None:
+            return await self._insert(knock)
+        missing = await self._gate.missing(claim.namespaces, claim.node)
+        if isinstance(missing, Refusal):
+            return missing
+        registered = await self._insert(knock)
+        if isinstance(registered, Refusal) or not missing:
+            return registered
+        return await self._mint(self._gate, claim, registered)
+
+    async def _insert(self, knock: Knock) -> Client | Refusal:
         registered = await self._registry.register(
             knock.client,
             epoch_name=knock.epoch_name,
@@ -176,6 +142,23 @@ class Registrations:
             detail = "another agent of its name is connected"
             return Refusal(reason=RefusedFor.CLIENT_ID_IN_USE, detail=detail)
         return registered
+
+    async def _mint(self, gate: NamespaceGate, claim: Claim, client: Client) -> Client | Refusal:
+        """Mint for an agent that is registered, or take it off again."""
+        stays = False
+        try:
+            refusal = await gate.mint(claim.namespaces, claim.node)
+            stays = refusal is None
+        finally:
+            if not stays:
+                await self._take_off(client)
+        return refusal or client
+
+    async def _take_off(self, client: Client) -> None:
+        if client.link is not None:
+            await self._registry.unlink(client.client_id, client.link, now=self._clock())
+        if not client.assignments:
+            await self._registry.remove(client.client_id, epoch=client.epoch)
 
     def _enter(self, registration: "Registration") -> "Registration":
         before = self._current.get(registration.client.client_id)

@@ -150,6 +150,20 @@ class AppNode:
         """See `Carrier.links`."""
         return [(client_id, link) for client_id, (link, _) in self._links.items()]
 
+    async def held_by(self, client_id: ClientId) -> CoordinatorId | None:
+        """Return which other coordinator holds an agent's link; None if it is held here.
+
+        Raises:
+            ClientAbsentError: If nobody holds one.
+            StoreUnavailableError: If that can't be read.
+        """
+        if client_id in self._links:
+            return None
+        holder = None if self._relay is None else await self._relay.holder(client_id)
+        if self._relay is None or holder in (None, self._relay.coordinator):
+            raise _not_connected(client_id)
+        return holder
+
     def _unanswered(self, client_id: ClientId) -> list[SentCommand]:
         return [sent for sent in self._waiting.values() if sent.client_id == client_id]
 

@@ -7,9 +7,47 @@ import structlog
 from farm.clock import Clock
 from farm.core.model import ClientId, Instant, LinkId, Namespace
 from farm.errors import StoreUnavailableError
+from farm.manager.agent_news import AgentNews, LeavingReason
 from farm.manager.manager import WorkerContextManager
+from farm.stores.ports.registries import ContextRegistry
+from farm.stores.ports.routes import Links
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+
+class LeftBehind:
+    """Does for the links of a coordinator that died what it does itself when one closes.
+
+    Args:
+        registry: Whose links they are.
+        disconnects: The policy.
+        news: Tells of them.
+        clock: The time.
+    """
+
+    def __init__(
+        self, registry: ContextRegistry, disconnects: "Disconnects", news: AgentNews, clock: Clock
+    ) -> None:
+        self._registry = registry
+        self._disconnects = disconnects
+        self._news = news
+        self._clock = clock
+
+    async def __call__(self, links: Links) -> None:
+        """Note that they have closed.
+
+        Raises:
+            StoreUnavailableError: If the registry can't be read; they are silent agents then.
+        """
+        known = {c.client_id: c for c in (await self._registry.snapshot(now=self._clock())).clients}
+        for client_id, link in links:
+            log.warning("agent.left_behind", client_id=client_id)
+            client = known.get(client_id)
+            if client is None or client.link is not None:
+                continue
+            self._news.disconnected(client, LeavingReason.DISCONNECT)
+            for namespace in client.namespaces:
+                await self._disconnects.closed(namespace, client_id, link)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from farm.protocol import messages as wire
+from farm.protocol.polling import Exchange, Exchanged
 
 
 class Letter(wire.Message):
@@ -17,7 +18,7 @@ class Order(Letter):
     kind: Literal["order"] = "order"
     sender: str
     client_id: str
-    namespace: str | None
+    namespace: str | None = None
     """Whose evidence is written; None writes none."""
     command: wire.Command
 
@@ -92,8 +93,33 @@ class Granted(Letter):
     attempt_id: str | None = None
 
 
+class Poll(Letter):
+    """Answer a request to a session that you hold, and write back a `Polled`."""
+
+    kind: Literal["poll"] = "poll"
+    sender: str
+    request_id: str
+    session: str
+    token_id: str
+    """Who makes it."""
+    said: Exchange | None = None
+    """None ends the session."""
+
+
+class Polled(Letter):
+    """What became of a request to a session."""
+
+    kind: Literal["polled"] = "polled"
+    request_id: str
+    given: Exchanged | None = None
+    flaw: Literal["unknown", "gap"] | None = None
+    detail: str = ""
+    has: int | None = None
+
+
 AboutJobs = Change | Wish | Granted
+AboutPolls = Poll | Polled
 AnyLetter = Annotated[
-    Order | Word | Passage | Signal | Reply | AboutJobs, Field(discriminator="kind")
+    Order | Word | Passage | Signal | Reply | AboutJobs | AboutPolls, Field(discriminator="kind")
 ]
 letters: TypeAdapter[AnyLetter] = TypeAdapter(AnyLetter)

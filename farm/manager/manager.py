@@ -24,6 +24,7 @@ from farm.manager.misses import Miss, Misses
 from farm.manager.outcomes import Acquired, Creation, NotAcquired
 from farm.manager.placements import Placements
 from farm.manager.provisioning import Provisioner
+from farm.manager.queues import DeclaredQueues
 from farm.manager.slots import WorkerSlots
 from farm.manager.strategies import Strategy
 from farm.manager.sweeping import Sweeper, release_expired
@@ -31,6 +32,7 @@ from farm.manager.terms import Timing, checked_wait, request_of
 from farm.manager.unserved import Unserved, UnservedTask
 from farm.manager.waiting import Polling, look_until_had
 from farm.protocol.plan import PLAIN, BrowserOptions
+from farm.stores.ports.deployments import QueueCatalogue
 from farm.stores.ports.placements import NoPlacements, PlacementReader
 from farm.stores.ports.registries import (
     AssignmentRegistry,
@@ -62,7 +64,7 @@ class WorkerContextManager:
             for each namespace and client.
         placements: On which nodes the work of each namespace runs; None is on any.
         name: This manager's name.
-        task_queues: The task queues there are: who names another is refused. Empty: any.
+        queues: The task queues there are: who names another is refused. None: any will do.
         clock: The time, in seconds since the Unix epoch.
         new_id: Gives the ids of commands.
 
@@ -86,7 +88,7 @@ class WorkerContextManager:
         provisioning_owner: str | Owner = ANY,
         placements: PlacementReader | None = None,
         name: str = "manager",
-        task_queues: Collection[str] = (),
+        queues: QueueCatalogue | None = None,
         clock: Clock = system_clock,
         new_id: Callable[[], str] = lambda: f"cmd_{secrets.token_hex(12)}",
     ) -> None:
@@ -128,7 +130,7 @@ class WorkerContextManager:
             owner=provisioning_owner,
             name=name,
             clock=clock,
-            task_queues=task_queues,
+            queues=queues or DeclaredQueues(clock=clock),
         )
         self._sweeper = Sweeper(self.release_expired, task_timeout_check_interval_s)
         self._misses = Misses()

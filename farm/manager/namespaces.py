@@ -7,10 +7,10 @@ import structlog
 from farm.clock import Clock
 from farm.core.admission import Refusal
 from farm.core.model import Namespace
-from farm.core.namespaces import Minting, NamespaceRecord, Origin
+from farm.core.namespaces import Minting, NamespaceRecord, Origin, decide
 from farm.core.tiers import NodePlacement, Pinned, Prefer, Unplaced
 from farm.errors import ConflictError, NotFoundError
-from farm.manager.admission import Tell
+from farm.manager.refusals import Tell
 from farm.stores.ports.namespaces import NamespaceStore
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -45,17 +45,26 @@ class NamespaceBook:
         self._tell = tell
         self._moved = moved
 
-    async def admit(self, namespaces: tuple[Namespace, ...], node: str | None) -> Refusal | None:
-        """See `NamespaceGate.admit`."""
-        wanted = [name for name in namespaces if name not in self._own]
-        if not wanted:
-            return None
+    async def missing(
+        self, namespaces: tuple[Namespace, ...], node: str | None
+    ) -> tuple[Namespace, ...] | Refusal:
+        """See `NamespaceGate.missing`."""
+        wanted = self._written(namespaces)
+        known = await self._store.namespaces(wanted) if wanted else ()
+        return decide(known, wanted, node, self._minting)
+
+    async def mint(self, namespaces: tuple[Namespace, ...], node: str | None) -> Refusal | None:
+        """See `NamespaceGate.mint`."""
+        wanted = self._written(namespaces)
         minted = await self._store.admit(wanted, node, minting=self._minting, now=self._clock())
         if isinstance(minted, Refusal):
             return minted
         for record in minted.new:
             self._announce(record)
         return None
+
+    def _written(self, namespaces: Sequence[Namespace]) -> Sequence[Namespace]:
+        return [name for name in namespaces if name not in self._own]
 
     async def all(self) -> Sequence[NamespaceRecord]:
         """Return them, by name."""
@@ -82,7 +91,7 @@ class NamespaceBook:
         Raises:
             NotFoundError: If one is not, and may not be made by the way.
         """
-        known = {record.name for record in await self._store.namespaces()}
+        known = {record.name for record in await self._store.namespaces(names)}
         for name in names:
             if name in known:
                 continue

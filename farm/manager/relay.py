@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
@@ -15,11 +15,14 @@ from farm.errors import ClientAbsentError, StoreUnavailableError
 from farm.manager.evidence import Answer
 from farm.manager.letters import (
     AboutJobs,
+    AboutPolls,
     AnyLetter,
     Change,
     Granted,
     Order,
     Passage,
+    Poll,
+    Polled,
     Reply,
     Signal,
     Wish,
@@ -27,7 +30,7 @@ from farm.manager.letters import (
     letters,
 )
 from farm.protocol import messages as wire
-from farm.stores.ports.routes import CoordinatorId, Route, Routes
+from farm.stores.ports.routes import CoordinatorId, Links, Route, Routes
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -52,7 +55,7 @@ class Elsewhere(Protocol):
 class Carrier(Protocol):
     """The links of this coordinator, and who waits here."""
 
-    def links(self) -> Sequence[tuple[ClientId, LinkId]]:
+    def links(self) -> Links:
         """Return the links that are held here."""
         ...
 
@@ -110,11 +113,20 @@ class Relay:
         self._forwarded: OrderedDict[str, _Forwarded] = OrderedDict()
         self.about_jobs: Callable[[AboutJobs], None] = lambda letter: None
         """Called with what other coordinators write of jobs of a ledger that they share."""
+        self.left_behind: Callable[[Links], Awaitable[None]] = _say_nothing
+        """Called with the links of coordinators that are there no more; see `Routes.renew`."""
+        self.about_polls: Callable[[AboutPolls], None] = lambda letter: None
+        """Called with what they write of agents' sessions of requests."""
 
     @property
     def coordinator(self) -> CoordinatorId:
         """Whose end of it this is."""
         return self._routes.coordinator
+
+    @property
+    def lease_s(self) -> float:
+        """For how long a coordinator is there without saying so again."""
+        return self._routes.lease_s
 
     async def run(self, node: Carrier) -> None:
         """Serve the other coordinators, until cancelled."""
@@ -234,10 +246,14 @@ class Relay:
         if word.link is None:
             raise ClientAbsentError(word.absent)
 
-    # Of jobs
+    # Of jobs, and of sessions
 
-    async def write(self, letter: AboutJobs, *, to: CoordinatorId | None = None) -> None:
+    async def write(
+        self, letter: AboutJobs | AboutPolls, *, to: CoordinatorId | None = None
+    ) -> bool:
         """Write to a coordinator, or to all others; whether it arrives nobody knows.
+
+        False if that one is not there.
 
         Raises:
             StoreUnavailableError: If it can't be posted.
@@ -245,8 +261,12 @@ class Relay:
         text = letter.model_dump_json(exclude_none=True)
         if to is None:
             await self._routes.post_others(text)
-        else:
-            await self._routes.post(to, text)
+            return True
+        return await self._routes.post(to, text)
+
+    async def is_there(self, coordinator: CoordinatorId) -> bool:
+        """Tell whether a coordinator is there. Raises StoreUnavailableError."""
+        return await self._routes.is_there(coordinator)
 
     async def holder(self, client_id: ClientId) -> CoordinatorId | None:
         """Return which coordinator has an agent's link. Raises StoreUnavailableError."""
@@ -305,6 +325,11 @@ class Relay:
         sender = CoordinatorId(signal.sender)
         await self._routes.post(sender, word.model_dump_json(exclude_none=True))
 
+    def _take_in(self, letter: Word) -> None:
+        word = self._words.get(letter.command_id)
+        if word is not None and not word.done():
+            word.set_result(letter)
+
     # The loops
 
     async def _read(self, node: Carrier) -> None:
@@ -329,10 +354,8 @@ class Relay:
         match letter:
             case Order():
                 await self._order(node, letter)
-            case Word(command_id=command_id):
-                word = self._words.get(command_id)
-                if word is not None and not word.done():
-                    word.set_result(letter)
+            case Word():
+                self._take_in(letter)
             case Passage(client_id=client_id, message=message):
                 await node.tell_here(ClientId(client_id), message)
             case Signal():
@@ -341,13 +364,17 @@ class Relay:
                 await node.taken_in(ClientId(client_id), answer, noted=noted)
             case Change() | Wish() | Granted():
                 self.about_jobs(letter)
+            case Poll() | Polled():
+                self.about_polls(letter)
             case _:
                 assert_never(letter)
 
     async def _stay(self, node: Carrier) -> None:
         while True:
             try:
-                await self._routes.renew(node.links())
+                closed = await self._routes.renew(node.links())
+                if closed:
+                    await self.left_behind(closed)
                 await self._look_for_lost(node)
             except StoreUnavailableError as error:
                 log.warning("relay.store_unavailable", reason=error.detail)
@@ -361,6 +388,10 @@ class Relay:
             for sent in waiting:
                 if sent.client_id == client_id and not _is_at(sent, route):
                     sent.fail()
+
+
+async def _say_nothing(links: Links) -> None:
+    pass
 
 
 def _is_at(sent: Elsewhere, route: Route | None) -> bool:

@@ -1,9 +1,10 @@
 """The environment variables of either process, held to the settings that exist."""
 
-import difflib
 from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel
+
+from farm.protocol.nearest import nearest
 
 _ALIKE = 0.7
 
@@ -23,8 +24,8 @@ def refuse_unknown(environment: Mapping[str, str], known: Iterable[str], prefix:
     for name in environment:
         word = name.removeprefix(prefix)
         if word != name and name not in names.values():
-            near = difflib.get_close_matches(word, names, n=1, cutoff=_ALIKE)
-            hint = f"; did you mean {names[near[0]]}?" if near else ""
+            near = nearest(word, names, alike=_ALIKE)
+            hint = f"; did you mean {names[near]}?" if near else ""
             raise UnknownVariableError(f"there is no setting {name}{hint}")
 
 

@@ -201,9 +201,15 @@ class FarmClient(FleetCalls, PoolCalls):
 
     async def cancel(self, id: str, *, by: str | None = None) -> JobView:
         """Ask for a job to be stopped; one that runs is `cancelling` until it has."""
-        said = {} if by is None else {"by": by}
-        path = _path("jobs", id, "cancel")
-        return await self._farm.call(JobView, "POST", path, data=json.dumps(said).encode())
+        return await self._decide(id, "cancel", by)
+
+    async def retry(self, id: str, *, by: str | None = None) -> JobView:
+        """Run a job again that has failed, timed out or been cancelled, with new attempts.
+
+        What might repeat an effect is refused: `FarmApiError` with status 409, whose problem says
+        in `reason` `effect_uncertain` or `effect_would_repeat`.
+        """
+        return await self._decide(id, "retry", by)
 
     async def pause(self, id: str, *, by: str | None = None) -> InterventionView:
         """Let a job wait before its next step, or in the queue; see `_intervene`."""
@@ -236,10 +242,16 @@ class FarmClient(FleetCalls, PoolCalls):
         body = json.dumps(said).encode()
         return await self._farm.call(InterventionView, "POST", _path("jobs", id, what), data=body)
 
-    async def resolve(self, id: str, as_: Literal["succeeded", "failed", "retry"]) -> JobView:
+    async def resolve(
+        self, id: str, as_: Literal["succeeded", "failed", "retry"], *, by: str | None = None
+    ) -> JobView:
         """Decide what an uncertain job is."""
-        path = _path("jobs", id, "resolve")
-        return await self._farm.call(JobView, "POST", path, data=json.dumps({"as": as_}).encode())
+        return await self._decide(id, "resolve", by, **{"as": as_})
+
+    async def _decide(self, id: str, what: str, by: str | None, **more: str) -> JobView:
+        said = more if by is None else {**more, "by": by}
+        body = json.dumps(said).encode()
+        return await self._farm.call(JobView, "POST", _path("jobs", id, what), data=body)
 
     async def agents(self) -> tuple[AgentView, ...]:
         """Return the agents."""

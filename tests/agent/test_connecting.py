@@ -15,7 +15,7 @@ from agent.connecting import Connection, Dial, longpoll, websocket
 from agent.link import FarmLink
 from agent.machine.events import Heard, LinkUp
 from agent.ports import LinkRefused
-from farm.api.polling import PollSocket
+from farm.api.poll_socket import PollSocket
 from farm.api.request_state import Principal
 from farm.core.model import Namespace
 from farm.protocol import messages as wire
@@ -99,6 +99,31 @@ async def test_a_session_that_the_farm_does_not_know_any_more_is_over() -> None:
     ):
         assert [text async for text in connection.texts()] == []
         assert connection.closed
+
+
+async def test_who_waits_for_messages_is_let_go_when_handing_in_says_that_it_is_over() -> None:
+    waits = asyncio.Event()
+
+    async def half_dead(request: web.Request) -> web.StreamResponse:
+        opened = Opened(session="s", wait_s=50.0, silence_s=10.0)
+        if request.path.endswith("/poll"):
+            return web.Response(text=opened.model_dump_json(), status=201)
+        if b'"wait_s":50.0' in await request.read():
+            waits.set()
+            await asyncio.Event().wait()
+        return web.Response(status=404)
+
+    async with (
+        serving("*", "/v1/{rest:.*}", half_dead) as url,
+        aiohttp.ClientSession() as session,
+        asyncio.timeout(10),
+        longpoll(session, url) as connection,
+        asyncio.TaskGroup() as group,
+    ):
+        reading = group.create_task(anext(connection.texts(), None))
+        await waits.wait()
+        await connection.send("are you there?")
+        assert await reading is None
 
 
 async def test_where_a_websocket_is_refused_requests_are_tried() -> None:

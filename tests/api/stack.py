@@ -1,5 +1,6 @@
 """The API over real stores; only the dispatcher is a stand-in."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from farm.api.app import build_app
 from farm.api.auth import TokenBook
 from farm.api.channels import AgentChannels
 from farm.api.deps import Deps
+from farm.api.live.elsewhere import HeldBy
 from farm.api.live.places import Place, Places
 from farm.api.live.routes import Live, live_routes
 from farm.api.readiness import Readiness
@@ -36,10 +38,12 @@ from farm.jobs.why import Explaining
 from farm.main.live import live_of
 from farm.manager import WorkerContextManager
 from farm.manager.agent_news import AgentNews
+from farm.manager.bridges import Bridges
 from farm.manager.delivery import AppNode
 from farm.manager.leaving import Leaving
 from farm.manager.misses import Misses
 from farm.manager.namespaces import NamespaceBook
+from farm.manager.queues import DeclaredQueues
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import (
     SqlBacklog,
@@ -48,7 +52,14 @@ from farm.stores.ledger import (
     SqlLedger,
     SqlNamespaces,
 )
-from farm.stores.memory import MemoryClusterEvents, MemoryCommandLog, MemoryRegistry
+from farm.stores.memory import (
+    MemoryClusterEvents,
+    MemoryCommandLog,
+    MemoryParcels,
+    MemoryRegistry,
+    PostOffice,
+)
+from farm.stores.ports.routes import CoordinatorId
 from farm.stores.records import Attempt, Evidence, Expected, Finish, Item
 from tests.identities import identity_book
 
@@ -57,6 +68,8 @@ AGENT = ClientId("agent-1")
 JOB: Mapping[str, Any] = {"name": "a job", "steps": [{"goto": "https://example.com/"}]}
 HELD_EVENTS = 100
 MAX_ARTIFACT = 256 * 1024
+SILENCE_S = 0.6
+"""How long a coordinator that is gone is waited for."""
 LIVE = LiveSettings(grace_s=0.3, max_viewers_per_tab=5)
 
 
@@ -114,6 +127,7 @@ class Stack:
     node: AppNode
     log: MemoryCommandLog
     live: Live
+    bridges: Bridges
     acts: "StandInActs"
 
     def as_admin(self, **headers: str) -> dict[str, str]:
@@ -251,13 +265,19 @@ async def running(
     coordinator: str | None = None,
     recordings_max_bytes: int = 2**40,
     minting: Minting = "closed",
+    registry: MemoryRegistry | None = None,
+    office: PostOffice | None = None,
+    held_by: HeldBy | None = None,
 ) -> AsyncIterator[Stack]:
-    """Serve the API on a free loopback port."""
+    """Serve the API on a free loopback port.
+
+    In an `office` are others, of whose links `held_by` knows.
+    """
     database = SqliteDatabase(directory / "farm.db")
     ledger = SqlLedger(database)
     store_epoch = await ledger.open()
     try:
-        registry = MemoryRegistry(store_epoch=store_epoch, presence_window_s=10.0)
+        registry = registry or MemoryRegistry(store_epoch=store_epoch, presence_window_s=10.0)
         dispatcher, feed, probe = StandInDispatcher(), JobFeed(), Probe()
         events = MemoryClusterEvents(system_clock, held=HELD_EVENTS)
         tokens = TokenBook(ledger, system_clock)
@@ -275,11 +295,14 @@ async def running(
         owners: dict[ClientId, str] = {}
         ended: list[ClientId] = []
         misses = Misses()
+        deployments = SqlDeployments(database)
+        queues = DeclaredQueues((), deployments)
         manager = WorkerContextManager(
             context_registry=registry,
             connection_registry=registry,
             browser_window_registry=registry,
             app_node=node,
+            queues=queues,
         )
         _, admin = await tokens.add(scope="admin", namespace=DEFAULT, name="admin")
         record, agent = await tokens.add(scope="agent", namespace=DEFAULT, name="agent")
@@ -290,12 +313,19 @@ async def running(
 
         interventions = Interventions(LiveAttempts(), node, random_id)
         identities = identity_book(database, system_clock)
-        jobs = JobService(ledger, identities, dispatcher, feed, system_clock, interventions)
+        jobs = JobService(
+            ledger, identities, dispatcher, feed, system_clock, interventions, queues=queues
+        )
         acts, metrics = StandInActs(), CollectorRegistry()
+        bridges = Bridges(
+            MemoryParcels(CoordinatorId(coordinator or "farm"), office), silence_s=SILENCE_S
+        )
         live = live_of(
             live_settings,
             channels=AgentChannels(
-                node.tell_here, lambda token_id, client_id: owners.get(client_id) == token_id
+                node.tell_here,
+                lambda token_id, client_id: owners.get(client_id) == token_id,
+                bridges,
             ),
             places=Places(registry, ledger, system_clock),
             acts=acts,
@@ -303,6 +333,8 @@ async def running(
             clock=system_clock,
             key=b"a key of the tests",
             coordinator=coordinator,
+            bridges=bridges,
+            held_by=held_by or node.held_by,
             metrics=metrics,
         )
         leaving = Leaving(
@@ -328,7 +360,8 @@ async def running(
                 feed=feed,
                 events=events,
                 leaving=leaving,
-                deployments=SqlDeployments(database),
+                deployments=deployments,
+                deployed=queues.changed,
                 tokens=tokens,
                 namespaces=namespaces,
                 owns=owns,
@@ -339,6 +372,7 @@ async def running(
                     queue=SqlBacklog(database),
                     dispatcher=dispatcher,
                     explain=manager.explain,
+                    queues=queues,
                     clock=system_clock,
                 ),
                 readiness=Readiness(probe, system_clock),
@@ -353,6 +387,7 @@ async def running(
         )
         runner = ApiRunner(app, shutdown_timeout=5)
         await runner.setup()
+        carrying = asyncio.create_task(bridges.run())
         try:
             site = web.TCPSite(runner, "127.0.0.1", 0)
             await site.start()
@@ -380,9 +415,12 @@ async def running(
                     node=node,
                     log=log,
                     live=live,
+                    bridges=bridges,
                     acts=acts,
                 )
         finally:
             await runner.cleanup()
+            carrying.cancel()
+            await asyncio.wait([carrying])
     finally:
         await ledger.close()

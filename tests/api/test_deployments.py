@@ -52,3 +52,23 @@ async def test_what_is_declared_is_told(stack: Stack) -> None:
         ("deployment_changed", True),
         ("deployment_changed", False),
     ]
+
+
+async def test_what_is_declared_bounds_jobs_at_once_until_it_is_declared_no_more(
+    stack: Stack,
+) -> None:
+    async def submitted(queue: str) -> tuple[int, Any]:
+        body = {"name": "j", "steps": [{"goto": "https://example.com/"}], "queue": queue}
+        url = f"{stack.url}/v1/jobs"
+        async with stack.http.post(url, json=body, headers=stack.as_admin()) as response:
+            return response.status, await response.json()
+
+    assert (await submitted("quick"))[0] == 201
+    await ask(stack, "PUT", "/v1", {"queues": ["fast", "quicker"]})
+    status, refused = await submitted("quick")
+    assert status == 422
+    (problem,) = refused["errors"]
+    assert (problem["pointer"], problem["suggestion"]) == ("/queue", "quicker")
+    assert (await submitted("fast"))[0] == 201
+    await ask(stack, "DELETE", "/v1")
+    assert (await submitted("quick"))[0] == 201

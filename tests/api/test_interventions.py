@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from farm.core.model import Namespace
+from farm.core.job_states import AttemptState, JobState
+from farm.core.model import Instant, Namespace
 from tests.api.stack import Stack
+from tests.stores.ledger_rows import effect, said
 
-EVERY = ("pause", "resume", "take-over", "hand-back", "message", "cancel")
+EVERY = ("pause", "resume", "take-over", "hand-back", "message", "cancel", "retry")
 
 
 async def post(
@@ -86,3 +88,36 @@ async def test_who_cancels_is_in_the_history(stack: Stack) -> None:
     status, job = await post(stack, job_id, "cancel", {"by": "anna"})
     assert (status, job["state"]) == (200, "cancelled")
     assert (await stack.ledger.events(job_id, after=1))[0].data["by"] == "anna"
+
+
+async def test_a_job_that_has_failed_is_run_again_and_who_wanted_it_is_in_the_history(
+    stack: Stack,
+) -> None:
+    job_id = await stack.submit()
+    attempt = await stack.start(job_id)
+    await stack.finish(attempt, attempt_state=AttemptState.FAILED, job_state=JobState.FAILED)
+    woken = stack.dispatcher.woken
+    for _ in range(2):
+        status, job = await post(stack, job_id, "retry", {"by": "anna"})
+        assert (status, job["state"], job["attempts"]) == (200, "queued", 0)
+    assert stack.dispatcher.woken > woken
+    events = await stack.ledger.events(job_id, after=0)
+    assert [e.data["by"] for e in events if e.type == "job_retried"] == ["anna"]
+
+
+@pytest.mark.parametrize(
+    ("done_at", "reason"), [(1.0, "effect_would_repeat"), (None, "effect_uncertain")]
+)
+async def test_what_might_repeat_an_effect_is_refused_with_the_reason(
+    stack: Stack, done_at: float | None, reason: str
+) -> None:
+    job_id = await stack.submit()
+    attempt = await stack.start(job_id)
+    began = effect(attempt_id=attempt.attempt_id, done_at=done_at)
+    await stack.ledger.record(
+        attempt.attempt_id, attempt.token, [said(1, effect_begun=began)], now=Instant(1.0)
+    )
+    await stack.finish(attempt, attempt_state=AttemptState.FAILED, job_state=JobState.FAILED)
+    status, problem = await post(stack, job_id, "retry")
+    assert (status, problem["reason"], problem["state"]) == (409, reason, "failed")
+    assert problem["detail"].startswith(f"job {job_id} is not run again: an effect")

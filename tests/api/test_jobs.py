@@ -289,8 +289,10 @@ async def test_only_an_uncertain_job_can_be_decided(stack: Stack) -> None:
         assert response.status == 422
         assert (await response.json())["errors"][0]["pointer"] == "/as"
     woken = stack.dispatcher.woken
-    async with stack.http.post(url, json={"as": "retry"}, headers=stack.as_admin()) as response:
+    said = {"as": "retry", "by": "anna"}
+    async with stack.http.post(url, json=said, headers=stack.as_admin()) as response:
         assert (await response.json())["state"] == "queued"
+    assert (await stack.ledger.events(job_id, after=0))[-1].data["by"] == "anna"
     assert stack.dispatcher.woken == woken + 1
 
 

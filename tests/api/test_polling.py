@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from farm.api import polling
-from farm.api.polling import PollSocket
+from farm.api import poll_socket
+from farm.api.poll_socket import PollSocket
 from farm.api.request_state import Principal
 from farm.core.model import Namespace
 from farm.errors import ConflictError
@@ -71,7 +71,7 @@ async def test_who_waits_is_answered_as_soon_as_there_is_something(socket: PollS
 async def test_the_end_is_told_after_all_that_was_sent_before_it(
     socket: PollSocket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(polling, "_ANSWER_BYTES", 3)
+    monkeypatch.setattr(poll_socket, "_ANSWER_BYTES", 3)
     await socket.send("why")
     await socket.send("bye")
     await socket.close()
@@ -92,7 +92,7 @@ async def test_what_came_before_the_end_is_read(socket: PollSocket) -> None:
 @pytest.mark.parametrize("side", ["farm", "agent"])
 async def test_who_sends_more_than_is_taken_has_to_wait(socket: PollSocket, side: str) -> None:
     async def flood() -> None:
-        for number in range(1, polling._IN_HAND + 2):
+        for number in range(1, poll_socket._IN_HAND + 2):
             await (socket.send("x") if side == "farm" else socket.exchange(said("x", seq=number)))
 
     async def take() -> Any:

@@ -184,6 +184,19 @@ async def test_an_uncertain_job_is_resolved_and_a_certain_one_is_not(stack: Stac
     assert again.exit_code == ExitCode.FAILED
 
 
+async def test_a_job_that_was_cancelled_is_run_again_and_one_that_succeeded_is_not(
+    stack: Stack,
+) -> None:
+    job_id = await stack.submit()
+    await farm(stack, "jobs", "cancel", job_id)
+    result = await farm(stack, "jobs", "retry", job_id, "--by", "anna")
+    assert result.stdout.strip() == f"{job_id} queued"
+    await stack.finish(await stack.start(job_id))
+    again = await farm(stack, "jobs", "retry", job_id)
+    assert again.exit_code == ExitCode.FAILED
+    assert "succeeded" in again.stderr
+
+
 async def test_a_recording_that_is_not_there_is_listed_with_the_reason_and_not_downloaded(
     stack: Stack, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from farm.core.census import (
     POOL_VERDICTS,
     Census,
     Declaration,
+    Declared,
     PoolVerdict,
     census,
     classify,
@@ -57,7 +58,7 @@ def counted(**counts: int) -> Census:
 def test_each_shape_of_a_census_makes_one_verdict(
     counts: dict[str, int], verdict: PoolVerdict
 ) -> None:
-    for declaration in (Declaration.UNKNOWN, Declaration.DECLARED):
+    for declaration in (Declaration.UNCHECKED, Declaration.DECLARED):
         assert classify(declaration, counted(**counts)) is verdict
         assert not verdict.structural
 
@@ -72,7 +73,7 @@ def test_a_queue_nobody_declares_is_refused_whoever_is_in_the_pool(counts: dict[
 def test_only_a_catalogue_that_is_known_makes_anything_structural() -> None:
     found = [classify(d, counted(**shape)) for d, (shape, _) in product(Declaration, SHAPES)]
     assert {verdict for verdict in found if verdict.structural} == {V.NO_QUEUE_DECLARATION}
-    known = {classify(Declaration.UNKNOWN, counted(**shape)) for shape, _ in SHAPES}
+    known = {classify(Declaration.UNCHECKED, counted(**shape)) for shape, _ in SHAPES}
     assert V.NO_QUEUE_DECLARATION not in known
 
 
@@ -165,9 +166,11 @@ def test_of_agents_that_are_kept_out_those_in_probation_are_waited_for() -> None
 
 def test_a_queue_that_is_not_declared_has_its_own_remedy() -> None:
     verdict = decide.explain(request(), snapshot(client()))
-    undeclared = replace(verdict, declaration=Declaration.UNDECLARED)
+    undeclared = replace(verdict, queue=Declared(declaration=Declaration.UNDECLARED))
     assert undeclared.pool is V.NO_QUEUE_DECLARATION
-    assert "declared" in undeclared.remedy
+    assert undeclared.remedy == "No such task queue is declared: correct its name."
+    near = replace(undeclared, queue=replace(undeclared.queue, near="chrome"))
+    assert near.remedy.endswith("did you mean chrome?")
 
 
 @SLOW

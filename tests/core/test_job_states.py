@@ -31,6 +31,9 @@ MOVES = {
     (S.UNCERTAIN, E.RETRY): S.QUEUED,
     (S.UNCERTAIN, E.RESOLVE_SUCCEEDED): S.SUCCEEDED,
     (S.UNCERTAIN, E.RESOLVE_FAILED): S.FAILED,
+    (S.FAILED, E.AGAIN): S.QUEUED,
+    (S.CANCELLED, E.AGAIN): S.QUEUED,
+    (S.TIMED_OUT, E.AGAIN): S.QUEUED,
 }
 
 
@@ -50,8 +53,9 @@ def test_the_table_names_every_state() -> None:
     assert set(JOB) == set(JobState)
 
 
-def test_nothing_leads_out_of_a_terminal_state_and_out_of_all_others_something_does() -> None:
+def test_only_a_persons_wish_leads_out_of_a_terminal_state() -> None:
     assert {S.SUCCEEDED, S.FAILED, S.CANCELLED, S.TIMED_OUT} == TERMINAL
+    assert {event for state in TERMINAL for event in JOB[state]} == {E.AGAIN}
     assert {S.UNCERTAIN} == AT_REST - TERMINAL
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.core.job_states import AttemptState, JobState
-from farm.core.retry import Budget, Doubt, EffectMark, Ending, after, delay_s
+from farm.core.retry import Budget, Doubt, EffectMark, Ending, after, bar, delay_s
 
 endings = st.builds(
     Ending,
@@ -37,6 +37,16 @@ def test_an_effect_is_repeated_only_where_it_is_known_absent_or_its_doubt_is_all
     if state is JobState.QUEUED:
         assert not any(mark.done for mark in once)
         assert not once or doubt is Doubt.RETRY
+
+
+@given(endings, marks, budgets, doubts)
+def test_what_the_farm_would_not_try_again_for_its_effects_nobody_may(
+    ending: Ending, effects: list[EffectMark], budget: Budget, doubt: Doubt
+) -> None:
+    if after(ending, effects, budget, doubt).state is JobState.QUEUED:
+        assert bar(effects, doubt) is None
+    if any(mark.once and mark.done for mark in effects):
+        assert bar(effects, doubt) is not None
 
 
 @given(endings, marks, budgets, doubts)

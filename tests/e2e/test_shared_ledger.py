@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from farm.protocol.resources import ClusterEventView
 from farm.sdk import FarmClient
 from farm.sdk.errors import FarmApiError
 from farm.stores.keyring import new_key
@@ -21,6 +22,7 @@ from tests.stores.conftest import Databases, postgres, redis_url
 __all__ = ["postgres", "redis_url"]
 
 LEASE_S = 2
+WINDOW_S = 3.0
 
 
 @pytest.fixture
@@ -134,6 +136,37 @@ async def test_what_a_killed_coordinator_ran_is_run_again_once_when_its_agent_ha
         done = await rested(second, job_id)
         assert [t.state for t in done.history] == ["lost", "succeeded"]
         assert len(b.begun + c.begun) == 1
+
+
+async def test_an_agent_that_dies_with_its_coordinator_is_given_up_after_a_window_and_a_quarter(
+    houses: list[House],
+) -> None:
+    """Nobody sees its link close; that its coordinator's lease has lapsed says so."""
+    one, two, _ = houses
+    killed = await one.serve()
+    await two.serve()
+    a = Puppet("a")
+    async with two.client() as second:
+        told = second.cluster_events()
+        await anext(told)
+        async with a.at(one.url):
+            await a.is_let_in()
+            await two.present("a")
+            killed.send_signal(signal.SIGKILL)
+            killed.wait()
+        died_at = asyncio.get_running_loop().time()
+        await eventually(lambda: "agent.gone" in two.log.read_text(), 30)
+        took_s = asyncio.get_running_loop().time() - died_at
+        assert WINDOW_S * 0.8 < took_s < WINDOW_S * 1.25 + 1.5
+        assert await second.agents() == ()
+        reasons: list[object] = []
+        async with asyncio.timeout(10):
+            while not reasons:
+                event = await anext(told)
+                if isinstance(event, ClusterEventView) and event.kind == "agent_disconnected":
+                    reasons.append(event.data["reason"])
+        assert reasons == ["disconnect"]
+    assert "agent.left_behind" in two.log.read_text()
 
 
 async def test_a_job_is_cancelled_at_another_coordinator(houses: list[House]) -> None:

@@ -35,10 +35,11 @@ from farm.jobs.rules import AttemptRules
 from farm.jobs.sharing import Sharing
 from farm.main.jobs import JobRules, jobs_of
 from farm.manager.delivery import AppNode
+from farm.manager.queues import DeclaredQueues
 from farm.protocol import messages as wire
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.plan import Egress
-from farm.stores.ledger import SqliteDatabase, SqlLedger
+from farm.stores.ledger import SqlDeployments, SqliteDatabase, SqlLedger
 from farm.stores.ledger.postgres import PostgresDatabase, Share
 from farm.stores.ledger.sharing import SqlSharing
 from farm.stores.memory import MemoryClusterEvents, MemoryCommandLog, MemoryRegistry
@@ -97,6 +98,8 @@ class Farm:
         self.identities = identity_book(database, self.clock)
         self.events = MemoryClusterEvents(self.clock)
         self.metrics = CollectorRegistry()
+        self.deployments = SqlDeployments(database)
+        self.queues = DeclaredQueues((), self.deployments, clock=self.clock)
         jobs = jobs_of(
             ledger=ledger,
             registry=self.registry,
@@ -117,6 +120,7 @@ class Farm:
                 gone_after_s=WINDOW_S * 1.25,
                 postponed_s=WINDOW_S,
             ),
+            queues=self.queues,
             placements=placements,
             coordinator=name,
             shared=self.shared,

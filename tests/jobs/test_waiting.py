@@ -1,7 +1,6 @@
 """What is said of jobs that wait: the right verdict, for as long as they do."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,12 +9,10 @@ import pytest
 from farm.core.census import PoolVerdict
 from farm.core.model import Capacity, ClientId, link_of
 from farm.errors import InvalidInputError
-from farm.jobs.service import JobService
 from farm.jobs.why import Explaining, Why
 from farm.stores.ledger import SqlBacklog
 from farm.stores.memory import MemoryRegistry
-from farm.stores.records import Job
-from tests.jobs.farm import JOB, NS, WINDOW_S, Agent, Farm, farm_on, living, until
+from tests.jobs.farm import NS, WINDOW_S, Agent, Farm, farm_on, living, until
 from tests.stores.pool import hello, registered
 
 V = PoolVerdict
@@ -35,6 +32,7 @@ def explaining(farm: Farm) -> Explaining:
         queue=SqlBacklog(farm.database),
         dispatcher=farm.dispatcher,
         explain=farm.manager.explain,
+        queues=farm.queues,
         clock=farm.clock,
     )
 
@@ -201,26 +199,32 @@ async def test_a_job_whose_agent_had_no_room_after_all_says_so_until_it_is_offer
 async def test_a_job_of_a_queue_that_is_not_declared_is_refused_with_the_nearest_that_is(
     farm: Farm,
 ) -> None:
-    service = JobService(
-        farm.ledger,
-        farm.identities,
-        farm.dispatcher,
-        farm.feed,
-        farm.clock,
-        farm.interventions,
-        task_queues=("default", "chrome"),
-    )
-
-    async def submitted(queue: str) -> Job:
-        body = json.dumps({**JOB, "queue": queue}).encode()
-        return (await service.submit(NS, body, "application/json", {}, None))[0]
-
+    await farm.submit(queue="chrom")  # nothing is declared yet
+    await farm.deployments.declare(NS, "v1", ["default", "chrome"], now=farm.now)
+    farm.queues.changed(NS)
     with pytest.raises(InvalidInputError) as refused:
-        await submitted("chrom")
+        await farm.submit(queue="chrom")
     detail = "no task queue chrom is declared"
     problem = {"pointer": "/queue", "detail": detail, "nearest": "chrome"}
     assert refused.value.context["problems"] == (problem,)
-    assert (await submitted("chrome")).spec["queue"] == "chrome"
+    job_id = await farm.submit(queue="chrome")
+    assert (await farm.job(job_id)).spec["queue"] == "chrome"
+
+
+async def test_what_waits_in_a_queue_that_is_declared_no_more_is_told_so_with_what_is_near(
+    farm: Farm, explaining: Explaining
+) -> None:
+    job_id = await farm.submit(queue="chrome")
+    await told(farm, explaining, job_id, V.NO_LIVE_POLLERS)
+    await farm.deployments.declare(NS, "v1", ["chromium"], now=farm.now)
+    farm.queues.changed(NS)
+    farm.dispatcher.wake()
+    why = await told(farm, explaining, job_id, V.NO_QUEUE_DECLARATION)
+    assert why.waiting is not None
+    assert why.waiting.remedy == "No such task queue is declared: did you mean chromium?"
+    pools = {pool.task_queue: pool.waiting for pool in await explaining.pools(NS)}
+    assert pools["chrome"] is not None
+    assert pools["chrome"].pool is V.NO_QUEUE_DECLARATION
 
 
 async def test_where_others_begin_jobs_of_the_same_queue_their_agents_count_too(
@@ -244,6 +248,7 @@ async def test_where_others_begin_jobs_of_the_same_queue_their_agents_count_too(
                 queue=SqlBacklog(farm.database),
                 dispatcher=farm.dispatcher,
                 explain=farm.manager.explain,
+                queues=farm.queues,
                 clock=farm.clock,
                 shared=shared,
             )

@@ -1,6 +1,6 @@
 """The one way in, whatever an agent dials by."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +10,8 @@ from structlog.testing import capture_logs
 from farm.core.admission import Claim, Enrolment, Refusal, RefusedFor
 from farm.core.model import Capacity, Client, ClientId, ClientType, Instant, Namespace, link_of
 from farm.core.pools import Exclusion
-from farm.manager import admission
+from farm.errors import StoreUnavailableError
+from farm.manager import refusals
 from farm.manager.admission import Knock, Registration, Registrations
 from farm.stores.memory import MemoryRegistry
 
@@ -25,10 +26,22 @@ class Gate:
     def __init__(self) -> None:
         self.asked: list[tuple[Namespace, ...]] = []
         self.refusal: Refusal | None = None
+        self.unknown: set[Namespace] = set()
+        self.minted: list[tuple[Namespace, ...]] = []
+        self.minting_fails_with: Refusal | StoreUnavailableError | None = None
 
-    async def admit(self, namespaces: tuple[Namespace, ...], node: str | None) -> Refusal | None:
+    async def missing(
+        self, namespaces: tuple[Namespace, ...], node: str | None
+    ) -> tuple[Namespace, ...] | Refusal:
         self.asked.append(namespaces)
-        return self.refusal
+        return self.refusal or tuple(name for name in namespaces if name in self.unknown)
+
+    async def mint(self, namespaces: tuple[Namespace, ...], node: str | None) -> Refusal | None:
+        if isinstance(self.minting_fails_with, StoreUnavailableError):
+            raise self.minting_fails_with
+        if self.minting_fails_with is None:
+            self.minted.append(namespaces)
+        return self.minting_fails_with
 
 
 class House:
@@ -36,12 +49,13 @@ class House:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, Namespace, Mapping[str, Any]]] = []
+        self.now = NOW
         self.registry = MemoryRegistry(store_epoch=1, presence_window_s=10.0)
         self.gate = Gate()
         self.metrics = CollectorRegistry()
         self.door = Registrations(
             self.registry,
-            lambda: NOW,
+            lambda: self.now,
             gate=self.gate,
             tell=lambda *told: self.told.append(told),
             metrics=self.metrics,
@@ -219,7 +233,76 @@ async def test_the_stored_capacity_is_what_an_agent_is_let_in_with(house: House)
     assert registration.client.capacity == stored.capacity
 
 
+async def test_who_is_refused_for_its_name_has_minted_nothing(house: House) -> None:
+    await let_in(await house.comes(A, instance="first"))
+    house.gate.unknown = {B}
+    refusal = await house.comes(A, B, instance="second", link="2")
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason is RefusedFor.CLIENT_ID_IN_USE
+    assert house.gate.minted == []
+    await let_in(await house.comes(A, B, instance="second", client_id="other", link="2"))
+    assert house.gate.minted == [(A, B)]
+
+
+async def test_where_there_is_nothing_to_mint_nothing_is_written(house: House) -> None:
+    await let_in(await house.comes(A, B))
+    assert house.gate.minted == []
+
+
+@pytest.mark.parametrize("failure", [MISPLACED, StoreUnavailableError("away")])
+async def test_who_is_in_and_can_not_have_its_namespaces_is_in_no_more(
+    house: House, failure: Refusal | StoreUnavailableError
+) -> None:
+    house.gate.unknown, house.gate.minting_fails_with = {A}, failure
+    if isinstance(failure, StoreUnavailableError):
+        with pytest.raises(StoreUnavailableError):
+            await house.comes(A)
+    else:
+        assert await house.comes(A) == failure
+    assert await house.present() == []
+    assert house.door.connected() == {}
+    assert "agent_connected" not in dict(house.kinds())
+    house.gate.minting_fails_with = None
+    await let_in(await house.comes(A))
+
+
 # The audit
+
+
+def lines_of(logs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [line for line in logs if line["event"] == "agent.refused"]
+
+
+async def test_who_varies_what_it_claims_makes_one_line_and_the_next_says_how_many_were_untold(
+    house: House,
+) -> None:
+    with capture_logs() as logs:
+        for number in range(100):
+            await house.comes(Namespace(f"x{number}"), node=f"n{number}", client_id=f"c{number}")
+        await house.comes(A, protocol=99)
+    assert [(line["reason"], line["untold"]) for line in lines_of(logs)] == [
+        ("namespace", 0),
+        ("protocol", 99),
+    ]
+    assert [data["untold"] for kind, ns, data in house.told if ns == A] == [0, 99]
+
+
+async def test_who_goes_to_and_fro_between_reasons_is_told_of_a_bounded_number_of_times(
+    house: House,
+) -> None:
+    async def to_and_fro(times: int) -> int:
+        with capture_logs() as logs:
+            for _ in range(times):
+                await house.comes(C)
+                await house.comes(A, protocol=99)
+                await house.comes(A)
+        return len(lines_of(logs))
+
+    assert await to_and_fro(50) == refusals._LINES_AT_ONCE
+    house.now = Instant(house.now + 3 * refusals._LINE_EVERY_S)
+    assert await to_and_fro(50) == 3
+    house.now = Instant(house.now + 1_000 * refusals._LINE_EVERY_S)
+    assert await to_and_fro(50) == refusals._LINES_AT_ONCE
 
 
 async def test_a_thousand_identical_refusals_are_one_line_and_a_change_another(
@@ -268,7 +351,7 @@ async def test_the_name_in_use_is_no_part_of_the_diagnosis(house: House) -> None
 async def test_the_audit_remembers_a_bounded_number_of_tokens(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admission, "_MOST_SITES", 3)
+    monkeypatch.setattr(refusals, "_MOST_SITES", 3)
     for number in range(10):
         token = Enrolment(token_id=f"tok-{number}", namespaces=frozenset({A}))
         await house.comes(C, bearer=token)

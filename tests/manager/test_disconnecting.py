@@ -2,10 +2,12 @@
 
 import pytest
 
-from farm.core.model import Instant, LinkId
+from farm.core.model import ClientId, Instant, LinkId
 from farm.errors import ClientAbsentError, StaleAssignmentError, StoreUnavailableError
 from farm.manager import WorkerContextManager
-from farm.manager.disconnecting import Disconnects
+from farm.manager.agent_news import AgentNews
+from farm.manager.disconnecting import Disconnects, LeftBehind
+from farm.stores.memory import MemoryClusterEvents
 from tests.manager.floor import NS, Agent, Floor
 from tests.manager.test_disconnect import hold
 from tests.stores.pool import hello, registered
@@ -34,6 +36,34 @@ async def test_without_grace_what_it_holds_is_released_at_once(floor: Floor) -> 
     with pytest.raises(StaleAssignmentError):
         await handle.renew()
     assert "W1.a" in (await floor.client("a")).contexts
+
+
+async def test_the_policy_holds_for_the_links_of_a_coordinator_that_died_and_they_are_told_of(
+    floor: Floor,
+) -> None:
+    dead, back = await floor.agent("a", "W1.a"), await floor.agent("b", "W1.b")
+    manager = floor.manager()
+    of_dead, of_back = await hold(manager, NS, "t", "a"), await hold(manager, NS, "u", "b")
+    events = MemoryClusterEvents(lambda: floor.now)
+    begun = events.last()
+    left_behind = LeftBehind(
+        floor.registry,
+        disconnects_of(floor, manager, 0),
+        AgentNews(events),
+        lambda: floor.now,
+    )
+    closed = [(one.client_id, one.client.link) for one in (dead, back) if one.client.link]
+    for client_id, link in closed:
+        assert await floor.registry.unlink(client_id, link, now=floor.now)
+    await registered(floor.registry, hello("b", link="link-2"), epoch="b-1", now=floor.now)
+    await left_behind([*closed, (ClientId("removed"), LinkId("l"))])
+    with pytest.raises(StaleAssignmentError):
+        await of_dead.renew()
+    await of_back.renew()
+    read = events.read(NS, begun, limit=9)
+    assert read is not None
+    told = [(e.kind, e.data["client_id"], e.data["reason"]) for e in read.events]
+    assert told == [("agent_disconnected", "a", "disconnect")]
 
 
 async def test_in_the_grace_period_its_contexts_stay_and_nobody_is_lent_or_sent_any(

@@ -52,7 +52,7 @@ async def test_fifty_first_registrations_at_once_are_announced_once(shelf: Shelf
     book = shelf.book("open")
     async with asyncio.TaskGroup() as group:
         for _ in range(50):
-            group.create_task(book.admit((A,), None))
+            group.create_task(book.mint((A,), None))
     assert shelf.told == [("namespace_created", A, {"origin": "worker_mint"})]
     assert [record.name for record in await book.all()] == [A]
 
@@ -61,13 +61,15 @@ async def test_closed_what_is_unknown_is_refused_and_made_only_by_who_makes_it_b
     shelf: Shelf,
 ) -> None:
     book = shelf.book("closed")
-    assert isinstance(await book.admit((A,), None), Refusal)
+    assert isinstance(await book.missing((A,), None), Refusal)
+    assert isinstance(await book.mint((A,), None), Refusal)
     with pytest.raises(NotFoundError):
         await book.require([A])
     assert (await book.all(), shelf.told) == ([], [])
     await book.create(A)
     assert shelf.told == [("namespace_created", A, {"origin": "explicit"})]
-    assert await book.admit((A,), None) is None
+    assert await book.missing((A,), None) == ()
+    assert await book.mint((A,), None) is None
     await book.require([A])
 
 
@@ -81,7 +83,7 @@ async def test_open_a_token_of_a_namespace_makes_it(shelf: Shelf) -> None:
 
 async def test_the_farms_own_namespaces_are_neither_minted_nor_gated(shelf: Shelf) -> None:
     book = shelf.book("closed")
-    assert await book.admit((OWN,), None) is None
+    assert await book.missing((OWN,), None) == ()
     assert await book.all() == []
     with pytest.raises(ConflictError):
         await book.create(OWN)
@@ -103,4 +105,15 @@ async def test_a_changed_placement_is_told_and_wakes_who_waits_and_the_same_agai
 async def test_where_the_store_is_away_nobody_is_let_in(tmp_path: Path) -> None:
     book = Shelf(SqliteDatabase(tmp_path / "farm.db")).book("open")
     with pytest.raises(StoreUnavailableError):
-        await book.admit((A,), None)
+        await book.missing((A,), None)
+    with pytest.raises(StoreUnavailableError):
+        await book.mint((A,), None)
+
+
+async def test_what_is_missing_is_named_and_not_made(shelf: Shelf) -> None:
+    book = shelf.book("open")
+    await book.create(A)
+    assert await book.missing((A, B), None) == (B,)
+    assert [record.name for record in await book.all()] == [A]
+    await book.place(A, Pinned(labels=frozenset({"eu"})))
+    assert isinstance(await book.missing((A, B), "us"), Refusal)

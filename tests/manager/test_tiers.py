@@ -9,7 +9,7 @@ from farm.core.model import Capacity, ClientId, Namespace
 from farm.core.tiers import NodePlacement, Pinned, Prefer, Unplaced
 from farm.errors import StoreUnavailableError
 from farm.manager import Acquired, NotAcquired, WorkerContextManager
-from farm.manager.placements import KEPT_S
+from farm.manager.kept import KEPT_S
 from tests.manager.floor import NS, Floor
 
 ONE_SLOT = Capacity(max_concurrency=1, max_windows=1)

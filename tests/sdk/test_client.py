@@ -82,7 +82,9 @@ async def test_params_are_in_no_url_and_may_be_long_and_of_any_type(
 
 
 async def test_cancelling_and_deciding(stack: Stack, farm: FarmClient) -> None:
-    assert (await farm.cancel(await stack.submit())).state == "cancelled"
+    cancelled = await stack.submit()
+    assert (await farm.cancel(cancelled)).state == "cancelled"
+    assert (await farm.retry(cancelled, by="anna")).state == "queued"
     job_id = await stack.submit()
     attempt = await stack.start(job_id)
     await stack.finish(attempt, attempt_state=AttemptState.LOST, job_state=JobState.UNCERTAIN)

@@ -12,7 +12,8 @@ from typing import NoReturn
 from farm.clock import Clock, steady_clock
 from farm.core.model import Assignment, ClientId, ContextId
 from farm.core.reservation import Reservation
-from farm.stores.redis import RedisClock, RedisRegistry, connect
+from farm.stores.ports.routes import CoordinatorId
+from farm.stores.redis import RedisClock, RedisRegistry, RedisRoutes, connect
 from farm.stores.redis.records import token_from, token_text
 from tests.stores.pool import request
 
@@ -22,16 +23,30 @@ SLOTS = 6
 WINDOWS = 12
 AT_ONCE = 100
 HELD_S = 0.3
-RESERVED_S = 1.0
+LEASE_S = 1.0
 CLOCKS_DIFFER_S = 0.05
 PRESENCE_S = 3600.0
 WINS = "wins"
 
 
-def registry_at(url: str) -> RedisRegistry:
+def registry_at(url: str, name: str | None = None) -> RedisRegistry:
+    """A registry; what one with a name has reserved is given back with its lease."""
     return RedisRegistry(
-        connect(url, timeout_s=30), presence_window_s=PRESENCE_S, reservation_timeout_s=RESERVED_S
+        connect(url, timeout_s=30),
+        presence_window_s=PRESENCE_S,
+        coordinator=None if name is None else CoordinatorId(name),
+        lease_s=LEASE_S,
     )
+
+
+def routes_of(registry: RedisRegistry, name: str) -> RedisRoutes:
+    return RedisRoutes(registry, coordinator=CoordinatorId(name), lease_s=LEASE_S)
+
+
+async def renew(routes: RedisRoutes) -> None:
+    while True:
+        await routes.renew(())
+        await asyncio.sleep(LEASE_S / 4)
 
 
 async def acquire(registry: RedisRegistry, clock: Clock, dice: random.Random) -> None:
@@ -39,6 +54,9 @@ async def acquire(registry: RedisRegistry, clock: Clock, dice: random.Random) ->
         agent, tab = dice.choice(AGENTS), dice.choice(TABS)
         if dice.random() < 0.1:
             await create(registry, clock, agent)
+            continue
+        if dice.random() < 0.1:
+            await commit(registry, clock, tab, f"task-{dice.random()}")
             continue
         outcome: object
         if dice.random() < 0.3:
@@ -56,6 +74,21 @@ async def create(registry: RedisRegistry, clock: Clock, agent: ClientId) -> None
     one = await registry.reserve_window(agent, identity=None, now=clock())
     if isinstance(one, Reservation):
         await asyncio.sleep(0.01)
+        await registry.cancel(one)
+
+
+async def commit(registry: RedisRegistry, clock: Clock, tab: ContextId, task: str) -> None:
+    """Take a slot of whose turn it is, and have it taken over by a tab there."""
+    one = await registry.select_and_reserve(request(task), now=clock())
+    if one is None:
+        return
+    await asyncio.sleep(0.01)
+    outcome = await registry.commit(
+        request(task), one.site.client_id, tab, reservation=one, now=clock(), timeout_s=HELD_S
+    )
+    if isinstance(outcome, Assignment):
+        await hold(registry, clock, outcome, renews=False)
+    else:
         await registry.cancel(one)
 
 
@@ -89,12 +122,14 @@ def fail(why: str) -> NoReturn:
 
 
 async def main(url: str, seed: str) -> None:
-    registry = registry_at(url)
+    name = f"acquirer-{seed}"
+    registry = registry_at(url, name)
     await registry.open(store_epoch=1)
     clock = RedisClock(registry.redis, steady=steady_clock)
     await clock.read()
     dice = random.Random(seed)
     async with asyncio.TaskGroup() as group:
+        group.create_task(renew(routes_of(registry, name)))
         for _ in range(AT_ONCE):
             group.create_task(acquire(registry, clock, dice))
 

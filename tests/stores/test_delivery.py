@@ -175,6 +175,18 @@ async def test_an_agent_linked_elsewhere_is_commanded_and_answers_with_the_same_
         assert one.sent == []
 
 
+async def test_what_leaves_no_evidence_is_sent_through_another_coordinator_too(
+    registry: RedisRegistry,
+) -> None:
+    async with coordinators(registry, "one", "two") as (one, two):
+        await two.has()
+        sent = await one.node.send(A, command("c", wire.Probe()))
+        assert two.orders == ["c"]
+        result = wire.Result(command_id="c", outcome="succeeded")
+        assert await two.node.answered(A, result)
+        assert await sent.answer == result
+
+
 async def test_a_stale_handle_sends_nothing_to_another_coordinator_either(
     registry: RedisRegistry,
 ) -> None:
@@ -357,16 +369,20 @@ async def test_the_last_to_claim_a_link_holds_it_until_it_gives_that_one_up(
 async def test_a_coordinator_without_a_lease_has_no_links_and_gets_no_letters(
     registry: RedisRegistry,
 ) -> None:
-    there = RedisRoutes(registry, coordinator=CoordinatorId("there"))
+    there = RedisRoutes(registry, coordinator=CoordinatorId("there"), lease_s=1.0)
     over = RedisRoutes(registry, coordinator=CoordinatorId("over"), lease_s=0.0)
     await there.claim(ClientId("b"), LinkId("1"))
     await over.claim(A, LinkId("1"))
     assert await there.route(A) is None
+    assert await over.is_there(there.coordinator)
+    assert not await there.is_there(over.coordinator)
     assert not await there.post(over.coordinator, "letter")
     await there.post_others("letter")
     assert await registry.redis.exists(f"{registry.tag}:mail:over") == 0
-    await there.renew(())
-    assert list(await registry.redis.hkeys(f"{registry.tag}:coordinators")) == ["there"]
+    # It clears away once it has been there for a lease itself.
+    async with asyncio.timeout(10):
+        while list(await registry.redis.hkeys(f"{registry.tag}:coordinators")) != ["there"]:
+            await there.renew(())
     assert list(await registry.redis.hkeys(f"{registry.tag}:routes")) == ["b"]
     await there.leave()
     assert await registry.redis.exists(f"{registry.tag}:routes") == 0

@@ -4,7 +4,7 @@ import pytest
 
 from farm.core.model import Namespace
 from farm.stores.ledger import SqlDeployments, SqlLedger
-from farm.stores.ports.deployments import Association, Declares, Deployments, association
+from farm.stores.ports.deployments import Association, Deployments, association
 from farm.stores.ports.ledger import Ledger
 from tests.stores.ledger_rows import T0, at
 
@@ -35,22 +35,6 @@ async def test_a_namespace_has_its_own_deployments_alone(store: Deployments) -> 
     await store.declare(A, "v1", ["fast"], now=T0)
     assert await store.deployments(B) == []
     assert not await store.withdraw(B, "v1")
-    assert await store.declares(B, "fast") is Declares.UNKNOWN
-
-
-async def test_a_queue_is_declared_by_any_deployment_and_unknown_while_there_is_none(
-    store: Deployments,
-) -> None:
-    assert await store.declares(A, "fast") is Declares.UNKNOWN
-    await store.declare(A, "v1", ["fast"], now=T0)
-    await store.declare(A, "v2", ["default"], now=T0)
-    assert await store.declares(A, "fast") is Declares.YES
-    assert await store.declares(A, "") is Declares.YES
-    assert await store.declares(A, "slow") is Declares.NO
-    await store.withdraw(A, "v1")
-    assert await store.declares(A, "fast") is Declares.NO
-    await store.withdraw(A, "v2")
-    assert await store.declares(A, "fast") is Declares.UNKNOWN
 
 
 async def test_an_agents_deployment_is_known_unknown_or_unchecked(store: Deployments) -> None:

@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 
 from farm.core.job_states import TERMINAL, JobState
 from farm.core.model import Token
+from farm.core.retry import Doubt
 from farm.errors import ConflictError
 from farm.stores.ledger import SqliteDatabase, SqlLedger
 from farm.stores.ledger.ledger import Database
@@ -191,6 +192,22 @@ class LedgerMachine(RuleBasedStateMachine):
         job.state = to
         if to is S.QUEUED:
             job.not_before = now
+
+    @precondition(lambda self: self.jobs)
+    @rule(data=st.data())
+    def retry(self, data: st.DataObject) -> None:
+        job_id = self.pick(data)
+        job = self.jobs[job_id]
+        now = at(self.clock)
+        try:
+            self.call(self.ledger.retry(NS, job_id, Doubt.HOLD, now=now))
+        except ConflictError:
+            assert job.state in (S.SUCCEEDED, S.UNCERTAIN, S.CANCELLING)
+            return
+        if job.state in (S.QUEUED, S.RUNNING):
+            return
+        assert job.state in TERMINAL - {S.SUCCEEDED}
+        job.state, job.counted, job.free, job.not_before = S.QUEUED, 0, 0, now
 
     @rule()
     def reopen(self) -> None:

@@ -50,6 +50,13 @@ async def test_what_is_missing_is_minted_once(store: NamespaceStore) -> None:
     assert await names(store) == ["a", "b"]
 
 
+async def test_some_are_read_by_name(store: NamespaceStore) -> None:
+    for name in (B, A):
+        await store.create(name, Origin.EXPLICIT, now=T0)
+    assert [record.name for record in await store.namespaces([A, C])] == [A]
+    assert await store.namespaces([]) == []
+
+
 async def test_where_nothing_is_minted_what_is_unknown_is_refused_and_not_made(
     store: NamespaceStore,
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import signal
 from collections.abc import Awaitable, Callable, Iterator
 from importlib.resources import files
 from itertools import count
@@ -15,6 +16,7 @@ from structlog.testing import capture_logs
 
 from farm.core.commands import CommandEvidence, Retention
 from farm.core.model import ContextId, Token
+from farm.core.reservation import Reservation
 from farm.errors import ConflictError, StoreUnavailableError
 from farm.stores.ports.routes import CoordinatorId
 from farm.stores.redis import RedisClock, RedisCommandLog, RedisRegistry, RedisRoutes, connect
@@ -34,6 +36,7 @@ from tests.stores.pool import (
     registered,
     reported,
     request,
+    window,
 )
 
 New = Callable[[int], Awaitable[RedisRegistry]]
@@ -209,6 +212,56 @@ async def test_a_redis_that_is_slow_is_unavailable(spoiled: Spoiled) -> None:
         await impatient.snapshot(now=T0)
     await redis.client_unpause()
     await impatient.redis.aclose()
+
+
+async def test_what_could_not_be_given_back_is_when_redis_can_be_reached(spoiled: Spoiled) -> None:
+    registry, redis = spoiled
+    one = await window(registry)
+    await redis.config_set("min-replicas-to-write", "1")
+    with pytest.raises(StoreUnavailableError):
+        await registry.cancel(one)
+    with pytest.raises(StoreUnavailableError):
+        await registry.release_expired(now=T0)
+    await redis.config_set("min-replicas-to-write", "0")
+    assert (await only(registry)).opening_windows == 1
+    await registry.release_expired(now=T0)
+    assert (await only(registry)).opening_windows == 0
+
+
+@pytest.mark.parametrize("how", ["window", "slot"])
+async def test_what_was_reserved_by_a_redis_that_did_not_answer_is_given_back(
+    tmp_path: Path, how: str
+) -> None:
+    with redis_server.process(tmp_path) as (url, server):
+        registry, impatient = (
+            over(url),
+            RedisRegistry(connect(url, timeout_s=0.2), presence_window_s=WINDOW_S),
+        )
+        for one in (registry, impatient):
+            await one.open(store_epoch=1)
+        await registered(registry)
+
+        async def reserve() -> object:
+            if how == "window":
+                return await impatient.reserve_window(A, identity=None, now=T0)
+            return await impatient.select_and_reserve(request(), now=T0)
+
+        first = await reserve()
+        assert isinstance(first, Reservation)
+        await impatient.cancel(first)
+        server.send_signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(StoreUnavailableError):
+                await reserve()
+        finally:
+            server.send_signal(signal.SIGCONT)
+        async with asyncio.timeout(10):
+            while (await only(registry)).used_slots() == 0:
+                pass
+        await impatient.release_expired(now=T0)
+        assert (await only(registry)).used_slots() == 0
+        for one in (registry, impatient):
+            await one.redis.aclose()
 
 
 async def test_a_mistake_in_a_script_is_not_hidden(spoiled: Spoiled) -> None:

@@ -15,11 +15,20 @@ from farm.clock import Clock, steady_clock
 from farm.core.model import Assignment, Capacity, Client
 from farm.stores.redis import RedisClock, RedisRegistry
 from tests.stores import redis_server
-from tests.stores.acquirers import AGENTS, SLOTS, TABS, WINDOWS, WINS, registry_at
+from tests.stores.acquirers import (
+    AGENTS,
+    SLOTS,
+    TABS,
+    WINDOWS,
+    WINS,
+    registry_at,
+    renew,
+    routes_of,
+)
 from tests.stores.pool import T0, WINDOW_S, hello, registered, reported, request
 
 ROOT = Path(__file__).parents[2]
-KILLS = 8
+KILLS = 5
 
 
 async def test_of_many_who_ask_two_coordinators_as_many_win_as_there_is_room(
@@ -61,10 +70,12 @@ async def test_two_coordinators_one_always_dying_give_nothing_to_two_and_lose_no
         clock = RedisClock(registry.redis, steady=steady_clock)
         await clock.read()
         agents = [await _agent(registry, name, clock) for name in AGENTS]
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            judging = group.create_task(renew(routes_of(registry, "judge")))
             await _kill_again_and_again(registry, agents, clock, url, tmp_path)
             while not await _is_free(registry, clock):
                 pass
+            judging.cancel()
         await registry.redis.aclose()
 
 

@@ -33,6 +33,7 @@ from farm.manager.leaving import Leaving
 from farm.manager.loops import every
 from farm.manager.namespaces import NamespaceBook
 from farm.manager.probe import AgentProbe
+from farm.manager.queues import DeclaredQueues
 from farm.protocol.plan import Egress
 from farm.protocol.resources import PointView, VerifyEnd
 from farm.sdk import FarmClient
@@ -143,6 +144,8 @@ async def serving(
         node = AppNode(commands=log, clock=clock)
         tokens = TokenBook(ledger, clock)
         identities, events = identity_book(database, clock), MemoryClusterEvents(clock)
+        deployments = SqlDeployments(ledger.database)
+        queues = DeclaredQueues((), deployments, clock=clock)
         jobs = jobs_of(
             ledger=ledger,
             registry=registry,
@@ -160,6 +163,7 @@ async def serving(
                 ),
                 gone_after_s=WINDOW_S * 3,
             ),
+            queues=queues,
         )
         dispatcher, manager = jobs.dispatcher, jobs.manager
         links = AgentLinks(
@@ -213,7 +217,8 @@ async def serving(
                 feed=jobs.feed,
                 events=events,
                 leaving=leaving,
-                deployments=SqlDeployments(ledger.database),
+                deployments=deployments,
+                deployed=queues.changed,
                 tokens=tokens,
                 namespaces=NamespaceBook(SqlNamespaces(ledger.database), clock),
                 owns=links.may_act,
@@ -224,6 +229,7 @@ async def serving(
                     queue=SqlBacklog(database),
                     dispatcher=dispatcher,
                     explain=manager.explain,
+                    queues=queues,
                     clock=clock,
                 ),
                 readiness=Readiness(AgentProbe(registry, node, clock, not_of=(VERIFY,)), clock),

@@ -83,10 +83,14 @@ class Places:
 
     async def holds(self, place: Place) -> bool:
         """Tell whether the tab is still lent as it was."""
+        return await self.agent_of(place) is not None
+
+    async def agent_of(self, place: Place) -> Client | None:
+        """Return the tab's agent as it is now; None if the tab is no longer lent as it was."""
         for client, assignment in await self._lent(place.namespace):
             if client.client_id == place.client_id and assignment.token == place.token:
-                return client.epoch == place.epoch
-        return False
+                return client if client.epoch == place.epoch else None
+        return None
 
     async def all(self, namespace: Namespace) -> Sequence[Place]:
         """Return every tab that is lent to the namespace."""

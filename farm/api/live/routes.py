@@ -10,16 +10,17 @@ from aiohttp import hdrs, web
 from farm.api.answers import answer, body_of
 from farm.api.channels import AgentChannels
 from farm.api.deps import namespace_of, principal_of
+from farm.api.live.elsewhere import Elsewhere
 from farm.api.live.links import COOKIES, Grant, LiveLinks
 from farm.api.live.pages import load
-from farm.api.live.places import Place, Places, in_path
+from farm.api.live.places import Places, in_path
 from farm.api.live.session import Sessions
 from farm.api.live.wall import Wall
 from farm.api.request_state import GRANT
 from farm.api.routes import Access, Answer, Parameter, Route
 from farm.api.views import moment
-from farm.core.model import Instant, is_link_of
-from farm.errors import ClientAbsentError, ConflictError, InvalidInputError
+from farm.core.model import Instant
+from farm.errors import InvalidInputError
 from farm.protocol.resources import LiveLinkCreate, LiveLinkCreated
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -46,8 +47,7 @@ class Live:
     channels: AgentChannels
     default_link_s: float
     longest_link_s: float
-    coordinator: str | None
-    """Where several share the agents; a tab is shown by the one its agent is linked to."""
+    elsewhere: Elsewhere
 
 
 class _Handlers:
@@ -64,8 +64,7 @@ class _Handlers:
         if not _is_socket(request):
             path = f"{_PREFIX}/{in_path(context)}"
             return _with_cookie(request, path, live, grant) or self._tab_page.response()
-        _check_here(live, place)
-        return await live.sessions.serve(request, place, _for_tab(grant))
+        return await live.elsewhere.show(request, place, _for_tab(grant))
 
     async def live_wall(self, request: web.Request) -> web.StreamResponse:
         """Show what there is to be seen."""
@@ -205,15 +204,3 @@ def _with_cookie(request: web.Request, path: str, live: Live, grant: Grant) -> w
 def _for_tab(grant: Grant) -> Grant:
     """A link for the wall lets nobody act."""
     return replace(grant, mode="view") if grant.context is None and grant.expires_at else grant
-
-
-def _check_here(live: Live, place: Place) -> None:
-    if place.link is None:
-        raise ClientAbsentError(f"agent {place.client_id} is not connected")
-    if live.coordinator is None or is_link_of(live.coordinator, place.link):
-        return
-    other = place.link.rpartition("/")[0]
-    raise ConflictError(
-        f"agent {place.client_id} is linked to coordinator {other}: watch it there",
-        coordinator=other,
-    )

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import Protocol, assert_never
 
 import structlog
-from aiohttp import WSCloseCode, WSMsgType, web
+from aiohttp import WSCloseCode
 from pydantic import ValidationError
 
+from farm.api.duplex import Duplex
 from farm.api.live.hub import Hub, NotWatchableError, Watched
 from farm.api.live.links import Grant
 from farm.api.live.places import Place, Places
 from farm.api.live.viewers import Viewer
 from farm.clock import Clock
+from farm.core.model import Client, is_link_of
 from farm.errors import FarmError
 from farm.protocol.channels import FrameError, unpack
 from farm.protocol.live import (
@@ -30,10 +32,9 @@ from farm.protocol.live import (
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
-_MAX_FRAME_BYTES = MAX_DROP_BYTES + 64 * 1024
+MAX_FRAME_BYTES = MAX_DROP_BYTES + 64 * 1024
 _SEND_S = 10.0
 """A viewer that takes nothing for so long is let go."""
-_CLOSE_S = 2.0
 _CHECK_S = 1.0
 """How soon a link that has expired, or a task that has ended, ends the pictures."""
 _LOOK_S = 0.1
@@ -58,13 +59,19 @@ class Sessions:
     places: Places
     acts: Acts
     clock: Clock
+    coordinator: str | None = None
+    """Where several share the agents; each shows the tabs of those that are linked to it."""
 
-    async def serve(self, request: web.Request, place: Place, grant: Grant) -> web.StreamResponse:
-        """Show a tab on a WebSocket until either side ends it."""
-        socket = web.WebSocketResponse(
-            max_msg_size=_MAX_FRAME_BYTES, compress=False, heartbeat=_SEND_S, timeout=_CLOSE_S
+    def shows(self, agent: Client) -> bool:
+        """Tell whether an agent's tabs are shown here, or would be if it had a link."""
+        return (
+            self.coordinator is None
+            or agent.link is None
+            or is_link_of(self.coordinator, agent.link)
         )
-        await socket.prepare(request)
+
+    async def serve(self, socket: Duplex, place: Place, grant: Grant) -> None:
+        """Show a tab on a socket until either side ends it."""
         viewer = Viewer(grant)
         try:
             async with self.hub.looking(place, viewer) as watched:
@@ -75,14 +82,13 @@ class Sessions:
         except NotWatchableError as error:
             with contextlib.suppress(ConnectionError, TimeoutError):
                 async with asyncio.timeout(_SEND_S):
-                    await socket.send_str(error.closed.model_dump_json())
+                    await socket.send(error.closed.model_dump_json())
         await socket.close()
-        return socket
 
 
 class _Session:
     def __init__(
-        self, sessions: Sessions, socket: web.WebSocketResponse, watched: Watched, viewer: Viewer
+        self, sessions: Sessions, socket: Duplex, watched: Watched, viewer: Viewer
     ) -> None:
         self._sessions = sessions
         self._socket = socket
@@ -113,7 +119,7 @@ class _Session:
             shot = self._watched.latest
             due_in = self._viewer.due(shot, loop.time())
             if shot is not None and due_in == 0:
-                await self._send_bytes(shot.packed)
+                await self._send(shot.packed)
                 self._viewer.sent(shot, loop.time())
                 continue
             await self._viewer.stirred(due_in)
@@ -139,13 +145,9 @@ class _Session:
             return None
         return max(0.0, (expires_at - self._sessions.clock()) // 10 * 10)
 
-    async def _send(self, text: str) -> None:
+    async def _send(self, message: str | bytes) -> None:
         async with asyncio.timeout(_SEND_S):
-            await self._socket.send_str(text)
-
-    async def _send_bytes(self, content: bytes) -> None:
-        async with asyncio.timeout(_SEND_S):
-            await self._socket.send_bytes(content)
+            await self._socket.send(message)
 
     async def _check(self) -> None:
         """End the pictures when the link's time is over, or the tab is no longer lent as it was."""
@@ -156,23 +158,24 @@ class _Session:
             if expires_at is not None and sessions.clock() >= expires_at:
                 viewer.close(Closed(reason="expired", detail="the link's time is over"))
             with contextlib.suppress(FarmError):  # a store that is away tells nothing
-                if not await sessions.places.holds(self._watched.place):
+                agent = await sessions.places.agent_of(self._watched.place)
+                if agent is None:
                     over = "the task that had this tab is over"
                     viewer.close(Closed(reason="task_over", detail=over))
+                elif not sessions.shows(agent):
+                    moved = "the agent is linked to another coordinator now"
+                    viewer.close(Closed(reason="elsewhere", detail=moved))
 
     # What it says
 
     async def _read(self) -> None:
-        async for frame in self._socket:
+        async for message in self._socket.messages():
             try:
-                match frame.type:
-                    case WSMsgType.TEXT:
-                        await self._hear(from_viewer.validate_json(frame.data), None)
-                    case WSMsgType.BINARY:
-                        text, payload = unpack(frame.data)
-                        await self._hear(from_viewer.validate_json(text), payload)
-                    case _:
-                        pass
+                if isinstance(message, str):
+                    await self._hear(from_viewer.validate_json(message), None)
+                else:
+                    text, payload = unpack(message)
+                    await self._hear(from_viewer.validate_json(text), payload)
             except (ValidationError, FrameError) as error:
                 await self._garbled(error)
 
@@ -180,9 +183,7 @@ class _Session:
         self._garbage += 1
         log.warning("live.garbled", viewer=self._viewer.name, kind=type(error).__name__)
         if self._garbage >= _GARBAGE:
-            await self._socket.close(
-                code=WSCloseCode.POLICY_VIOLATION, message=b"this means nothing"
-            )
+            await self._socket.close(WSCloseCode.POLICY_VIOLATION, "this means nothing")
             raise _OverError
         self._viewer.refuse("message", "this is no message of a viewer")
 

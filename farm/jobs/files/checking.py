@@ -9,13 +9,14 @@ from pydantic_core import ErrorDetails
 from farm.jobs.files.document import children
 from farm.jobs.files.normalise import Canonical
 from farm.jobs.files.places import misplaced
-from farm.jobs.files.problems import Path, Problem, nearest, shown
+from farm.jobs.files.problems import Path, Problem, shown
 from farm.jobs.files.references import as_text
 from farm.jobs.files.selectors import selector_problem
 from farm.jobs.files.sentences import follows, nearest_word, sentence
 from farm.jobs.files.spec import JobSpec
 from farm.jobs.files.words import known_keys, snake
 from farm.protocol.extraction import FieldSpec
+from farm.protocol.nearest import nearest
 
 
 def check(job: Canonical, typed: set[Path]) -> tuple[JobSpec | None, list[Problem]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from farm.jobs.files.problems import Path, Problem, nearest, shown
+from farm.jobs.files.problems import Path, Problem, shown
 from farm.jobs.files.words import (
     COMMON_KEYS,
     ENVELOPE_MAPPINGS,
@@ -19,6 +19,7 @@ from farm.jobs.files.words import (
     verb_words,
 )
 from farm.protocol.extraction import Paginate
+from farm.protocol.nearest import nearest
 from farm.protocol.steps import VERBS
 
 _NOTHING = {"type": "wait", "ms": 0}

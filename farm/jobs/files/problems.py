@@ -1,6 +1,5 @@
-"""What is wrong with a job file, where, and the nearest word that would have been right."""
+"""What is wrong with a job file, and where."""
 
-import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypedDict
@@ -42,12 +41,6 @@ class InvalidFileError(Exception):
 def pointer(path: Path) -> str:
     """Return the JSON Pointer (RFC 6901) of a place; the whole document is the empty text."""
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that looks most like `word`, if any looks like it at all."""
-    found = difflib.get_close_matches(word[:64].lower(), list(known), n=1)
-    return found[0] if found else None
 
 
 def shown(word: object) -> str:

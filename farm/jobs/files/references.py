@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from farm.jobs.files.document import MAX_CHARACTERS, children
-from farm.jobs.files.problems import InvalidFileError, Path, Problem, nearest, shown
+from farm.jobs.files.problems import InvalidFileError, Path, Problem, shown
 from farm.jobs.files.yaml_values import core_scalar, read_yaml
+from farm.protocol.nearest import nearest
 
 _REFERENCE = re.compile(r"(?P<escape>\$?)\$\{(?P<inner>[^{}]*)(?P<end>\}?)")
 _PARAM = re.compile(r"params\.(?P<name>[\w-]+(\.[\w-]+)*)")

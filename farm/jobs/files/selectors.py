@@ -2,7 +2,8 @@
 
 import re
 
-from farm.jobs.files.problems import nearest, shown
+from farm.jobs.files.problems import shown
+from farm.protocol.nearest import nearest
 
 _SLASHED = ("xpath", "text", "aria", "css", "pierce")
 _EQUALS = (

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
-from farm.jobs.files.problems import nearest
+from farm.protocol.nearest import nearest
 
 _PATTERNS = {
     r"^[A-Za-z0-9_.-]{1,64}$": "has 1 to 64 of: letters, digits, _ . -",

@@ -8,7 +8,12 @@ from farm.protocol.resources.access import (
 )
 from farm.protocol.resources.events import ClusterEventView, ClusterGap, ClusterSnapshot
 from farm.protocol.resources.files import ArtifactList, ArtifactStored, ArtifactView, FileStored
-from farm.protocol.resources.interventions import InterventionBody, InterventionView, MessageBody
+from farm.protocol.resources.interventions import (
+    InterventionBody,
+    InterventionView,
+    MessageBody,
+    ResolveBody,
+)
 from farm.protocol.resources.jobs import (
     SUBMISSION,
     AttemptView,
@@ -21,7 +26,6 @@ from farm.protocol.resources.jobs import (
     JobView,
     NoticeView,
     ProgressView,
-    ResolveBody,
     StepTiming,
     Submission,
     WaitingView,

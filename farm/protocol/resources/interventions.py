@@ -24,6 +24,12 @@ class MessageBody(InterventionBody):
     text: str = Field(min_length=1, max_length=500)
 
 
+class ResolveBody(InterventionBody):
+    """What an uncertain job is decided to be."""
+
+    as_: Literal["succeeded", "failed", "retry"] = Field(alias="as")
+
+
 class InterventionView(Resource):
     """What became of an intervention that was applied."""
 

@@ -172,12 +172,6 @@ class JobList(Resource):
     """Give it as `cursor` to get the next page; None on the last one."""
 
 
-class ResolveBody(Strict):
-    """What an uncertain job is decided to be."""
-
-    as_: Literal["succeeded", "failed", "retry"] = Field(alias="as")
-
-
 class EventView(Resource):
     """One line of a job's history."""
 

@@ -11,7 +11,7 @@ from farm.core.pools import queue_of
 from farm.stores.ledger import schema
 from farm.stores.ledger.ledger import Database
 from farm.stores.ledger.rows import AnyRow
-from farm.stores.ports.deployments import Declares, Deployment
+from farm.stores.ports.deployments import Deployment
 
 _table = schema.deployments
 _ALL = select(_table).where(_table.c.namespace == bindparam("namespace")).order_by(_table.c.name)
@@ -40,14 +40,6 @@ class SqlDeployments:
         """Forget one."""
         values = {"b_namespace": namespace, "b_name": name}
         return await self._db.write(lambda db: db.execute(_WITHDRAW, values).rowcount == 1)
-
-    async def declares(self, namespace: Namespace, queue: str) -> Declares:
-        """Look a queue up."""
-        found = await self.deployments(namespace)
-        if not found:
-            return Declares.UNKNOWN
-        served = any(queue_of(queue) in one.queues for one in found)
-        return Declares.YES if served else Declares.NO
 
 
 def _declare(

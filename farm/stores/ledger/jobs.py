@@ -1,46 +1,30 @@
-"""Jobs: accepted once, found again, cancelled, decided."""
+"""Jobs: accepted once, and found again."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from farm.core.control import Control
-from farm.core.job_states import TERMINAL, IllegalTransitionError, JobEvent, JobState, step
+from farm.core.job_states import TERMINAL, JobState
 from farm.core.model import Instant, Namespace
 from farm.errors import ConflictError, NotFoundError
 from farm.stores.identity_records import NewBorrowing
 from farm.stores.ledger import history, schema
 from farm.stores.ledger.rows import AnyRow, to_job, to_json
-from farm.stores.records import Controlled, Job, NewJob
+from farm.stores.records import Job, NewJob
 
 _jobs = schema.jobs
 
 _BY_KEY = select(_jobs).where(
     _jobs.c.namespace == bindparam("namespace"), _jobs.c.idempotency_key == bindparam("key")
 )
-_BY_ID = select(_jobs).where(
+BY_ID = select(_jobs).where(
     _jobs.c.namespace == bindparam("namespace"), _jobs.c.job_id == bindparam("job_id")
 )
-_LOCKED = _BY_ID.with_for_update()
 _INSERT = insert(_jobs).returning(_jobs.c.number)
 _BORROW = insert(schema.borrowings)
-_MOVE = (
-    update(_jobs)
-    .where(_jobs.c.number == bindparam("b_number"))
-    .values(
-        state=bindparam("state"),
-        cancel_requested=bindparam("cancel_requested"),
-        not_before=bindparam("not_before"),
-        finished_at=bindparam("finished_at"),
-        failure=bindparam("failure"),
-        control=bindparam("control"),
-        control_by=bindparam("control_by"),
-        last_event=_jobs.c.last_event + 1,
-    )
-    .returning(*_jobs.c)
-)
 _COUNTS = select(_jobs.c.state, func.count()).group_by(_jobs.c.state)
 _CONTROLS = (
     select(_jobs.c.control, func.count())
@@ -142,7 +126,7 @@ def _same(row: AnyRow, new: NewJob) -> Job:
 
 def job(connection: Connection, namespace: Namespace, job_id: str) -> Job:
     """Read one job. Raises NotFoundError."""
-    found = connection.execute(_BY_ID, {"namespace": namespace, "job_id": job_id}).one_or_none()
+    found = connection.execute(BY_ID, {"namespace": namespace, "job_id": job_id}).one_or_none()
     if found is None:
         raise NotFoundError(f"no job {job_id}", job_id=job_id)
     return to_job(found)
@@ -179,129 +163,3 @@ def controls(connection: Connection) -> Mapping[Control, int]:
     """Count the jobs that have not ended by who has control; everybody is named."""
     found = {control: count for control, count in connection.execute(_CONTROLS)}  # noqa: C416
     return {control: found.get(control.value, 0) for control in Control}
-
-
-_HOLD = (
-    update(_jobs)
-    .where(_jobs.c.number == bindparam("b_number"))
-    .values(
-        control=bindparam("control"),
-        control_by=bindparam("control_by"),
-        last_event=_jobs.c.last_event + 1,
-    )
-    .returning(*_jobs.c)
-)
-
-
-def hold_queued(
-    connection: Connection,
-    namespace: Namespace,
-    job_id: str,
-    to: Controlled,
-    now: Instant,
-) -> Job | None:
-    """Pause or resume a job in the queue; None where it is not there."""
-    row = _locked(connection, namespace, job_id)
-    if JobState(row.state) is not JobState.QUEUED:
-        return None
-    if row.control == to.control.value:
-        return to_job(row)
-    paused = to.control is Control.PAUSED
-    held = connection.execute(
-        _HOLD,
-        {
-            "b_number": row.number,
-            "control": to.control.value,
-            "control_by": to.by if paused else "",
-        },
-    ).one()
-    line = ("paused" if paused else "resumed", {"by": to.by}, now)
-    history.append(connection, row.number, row.last_event, [line], attempt_id=None)
-    return to_job(held)
-
-
-def request_cancel(
-    connection: Connection, namespace: Namespace, job_id: str, now: Instant, by: str
-) -> Job:
-    """Cancel a queued job, mark a running one."""
-    row = _locked(connection, namespace, job_id)
-    state = JobState(row.state)
-    if state in (JobState.CANCELLED, JobState.CANCELLING):
-        return to_job(row)
-    to = _allowed(state, JobEvent.CANCEL, job_id)
-    ended = to is JobState.CANCELLED
-    line = "job_cancelled" if ended else "cancel_requested"
-    return _move(connection, row, to, now, line=line, cancel_requested=True, by=by)
-
-
-def resolve(
-    connection: Connection, namespace: Namespace, job_id: str, to: JobState, now: Instant
-) -> Job:
-    """Decide an uncertain job."""
-    row = _locked(connection, namespace, job_id)
-    if (event := _DECISIONS.get(to)) is None:
-        raise ValueError(f"an uncertain job can't be resolved to {to}")
-    state = JobState(row.state)
-    if state is not JobState.UNCERTAIN:
-        raise ConflictError(f"job {job_id} is {state}, not uncertain", job_id=job_id)
-    # Whoever wants another attempt now has changed their mind about an earlier cancel.
-    cancel = row.cancel_requested and to is not JobState.QUEUED
-    return _move(
-        connection, row, step(state, event), now, line="job_resolved", cancel_requested=cancel
-    )
-
-
-_DECISIONS = {
-    JobState.SUCCEEDED: JobEvent.RESOLVE_SUCCEEDED,
-    JobState.FAILED: JobEvent.RESOLVE_FAILED,
-    JobState.QUEUED: JobEvent.RETRY,
-}
-
-
-def _locked(connection: Connection, namespace: Namespace, job_id: str) -> AnyRow:
-    found = connection.execute(_LOCKED, {"namespace": namespace, "job_id": job_id}).one_or_none()
-    if found is None:
-        raise NotFoundError(f"no job {job_id}", job_id=job_id)
-    return found
-
-
-def _allowed(state: JobState, event: JobEvent, job_id: str) -> JobState:
-    try:
-        return step(state, event)
-    except IllegalTransitionError as error:
-        raise ConflictError(f"job {job_id} is {state}", job_id=job_id, state=state) from error
-
-
-def _move(
-    connection: Connection,
-    row: AnyRow,
-    to: JobState,
-    now: Instant,
-    *,
-    line: str,
-    cancel_requested: bool,
-    by: str = "",
-) -> Job:
-    keeps_failure = to not in (JobState.SUCCEEDED, JobState.QUEUED)
-    moved = connection.execute(
-        _MOVE,
-        {
-            "b_number": row.number,
-            "state": to.value,
-            "cancel_requested": cancel_requested,
-            "not_before": now if to is JobState.QUEUED else row.not_before,
-            "finished_at": now if to in TERMINAL else None,
-            "failure": row.failure if keeps_failure else None,
-            # A job that has ended is in nobody's hands.
-            "control": Control.AUTOMATION.value if to in TERMINAL else row.control,
-            "control_by": "" if to in TERMINAL else row.control_by,
-        },
-    ).one()
-    history.append(
-        connection,
-        row.number,
-        row.last_event,
-        [(line, {"from": row.state, "to": to.value} | ({"by": by} if by else {}), now)],
-        attempt_id=None,
-    )
-    return to_job(moved)

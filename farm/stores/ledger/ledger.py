@@ -8,6 +8,7 @@ from sqlalchemy import Connection, literal, select
 from farm.core.control import Control
 from farm.core.job_states import JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
+from farm.core.retry import Doubt
 from farm.stores.ledger import (
     attempts,
     claiming,
@@ -18,6 +19,7 @@ from farm.stores.ledger import (
     items,
     jobs,
     membership,
+    moving,
     queue,
     recordings,
     tokens,
@@ -248,7 +250,9 @@ class SqlLedger:
         self, namespace: Namespace, job_id: str, *, now: Instant, by: str = ""
     ) -> Job:
         """Cancel a queued job, mark a running one; an uncertain one is to be resolved instead."""
-        return await self._db.write(lambda db: jobs.request_cancel(db, namespace, job_id, now, by))
+        return await self._db.write(
+            lambda db: moving.request_cancel(db, namespace, job_id, now, by)
+        )
 
     async def hold_queued(
         self, namespace: Namespace, job_id: str, *, paused: bool, by: str, now: Instant
@@ -256,13 +260,21 @@ class SqlLedger:
         """Pause or resume a job in the queue."""
         control = Control.PAUSED if paused else Control.AUTOMATION
         to = Controlled(control=control, by=by)
-        return await self._db.write(lambda db: jobs.hold_queued(db, namespace, job_id, to, now))
+        return await self._db.write(lambda db: moving.hold_queued(db, namespace, job_id, to, now))
 
     async def resolve(
-        self, namespace: Namespace, job_id: str, to: JobState, *, now: Instant
+        self, namespace: Namespace, job_id: str, to: JobState, *, now: Instant, by: str = ""
     ) -> Job:
         """Decide an uncertain job."""
-        return await self._db.write(lambda db: jobs.resolve(db, namespace, job_id, to, now))
+        return await self._db.write(lambda db: moving.resolve(db, namespace, job_id, to, now, by))
+
+    async def retry(
+        self, namespace: Namespace, job_id: str, on_uncertain: Doubt, *, now: Instant, by: str = ""
+    ) -> Job:
+        """Run a job again that has ended without success."""
+        return await self._db.write(
+            lambda db: moving.retry(db, namespace, job_id, on_uncertain, now, by)
+        )
 
     async def forget_jobs(self, namespace: Namespace) -> int:
         """Delete the jobs that have ended."""

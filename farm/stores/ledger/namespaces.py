@@ -41,8 +41,12 @@ class SqlNamespaces:
         """Make one, or find it."""
         return await self._db.write(lambda db: _create(db, name, origin, now))
 
-    async def namespaces(self) -> Sequence[NamespaceRecord]:
-        """Return all of them."""
+    async def namespaces(
+        self, among: Sequence[Namespace] | None = None
+    ) -> Sequence[NamespaceRecord]:
+        """Return all of them, or some."""
+        if among is not None:
+            return await self._db.read(lambda db: _known(db, among))
         return await self._db.read(lambda db: [_to_record(row) for row in db.execute(_ALL)])
 
     async def place(

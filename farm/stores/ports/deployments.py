@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from farm.core.census import Declared
 from farm.core.model import Instant, Namespace
 
 
@@ -29,15 +30,6 @@ class Association(StrEnum):
     """Nothing is declared in the namespace."""
 
 
-class Declares(StrEnum):
-    """Whether a task queue is one that anything declared serves."""
-
-    YES = "yes"
-    NO = "no"
-    UNKNOWN = "unknown"
-    """Nothing is declared in the namespace."""
-
-
 def association(deployment: str | None, declared: Sequence[Deployment]) -> Association:
     """Hold what an agent says against what is declared in a namespace."""
     if not declared:
@@ -46,16 +38,16 @@ def association(deployment: str | None, declared: Sequence[Deployment]) -> Assoc
     return Association.KNOWN if known else Association.UNKNOWN
 
 
-class DeclaredQueues(Protocol):
-    """The catalogue of task queues."""
+class QueueCatalogue(Protocol):
+    """Knows which task queues there are."""
 
-    async def declares(self, namespace: Namespace, queue: str) -> Declares:
-        """Tell whether anything that is declared in the namespace serves the queue."""
+    async def look_up(self, namespace: Namespace, task_queue: str) -> Declared:
+        """Tell whether a task queue is declared in a namespace, and if not what is near."""
         ...
 
 
-class Deployments(DeclaredQueues, Protocol):
-    """What is declared. It bounds nothing: agents of no deployment are let in as any other."""
+class Deployments(Protocol):
+    """What is declared. It bounds no agent: those of no deployment are let in as any other."""
 
     async def declare(
         self, namespace: Namespace, name: str, queues: Sequence[str], *, now: Instant

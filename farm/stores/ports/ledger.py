@@ -12,6 +12,7 @@ from farm.core.model import (
     Namespace,
     Token,
 )
+from farm.core.retry import Doubt
 from farm.stores.records import (
     Artifact,
     Attempt,
@@ -181,13 +182,30 @@ class Ledger(Protocol):
         ...
 
     async def resolve(
-        self, namespace: Namespace, job_id: str, to: JobState, *, now: Instant
+        self, namespace: Namespace, job_id: str, to: JobState, *, now: Instant, by: str = ""
     ) -> Job:
         """Decide an uncertain job: SUCCEEDED, FAILED, or QUEUED for another attempt.
+
+        `by` says in the history who decides.
 
         Raises:
             NotFoundError: If there is no such job.
             ConflictError: If the job is not uncertain.
+        """
+        ...
+
+    async def retry(
+        self, namespace: Namespace, job_id: str, on_uncertain: Doubt, *, now: Instant, by: str = ""
+    ) -> Job:
+        """Queue a job again that has failed, timed out or been cancelled; `by` is who wants it.
+
+        It may be tried as often as a new one. One that is queued or running is left as it is.
+        `on_uncertain` is the job's own.
+
+        Raises:
+            NotFoundError: If there is no such job.
+            ConflictError: If it has succeeded, is uncertain or is being cancelled, or if its last
+                attempt had an effect that might be repeated; `reason` is then a `Bar` (P12).
         """
         ...
 

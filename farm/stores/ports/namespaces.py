@@ -28,8 +28,10 @@ class NamespaceStore(Protocol):
         """Make a namespace unless it is there; return it, and whether it is new."""
         ...
 
-    async def namespaces(self) -> Sequence[NamespaceRecord]:
-        """Return all of them, by name."""
+    async def namespaces(
+        self, among: Sequence[Namespace] | None = None
+    ) -> Sequence[NamespaceRecord]:
+        """Return all of them, or those among some, by name."""
         ...
 
     async def place(

@@ -249,8 +249,8 @@ class Reservations(Protocol):
 class BrowserWindowRegistry(Reservations, Protocol):
     """Windows and tabs being created, counted against the negotiated capacity.
 
-    A reservation is given back by `BulkTimeout.release_expired`, too, once it is so old that
-    whoever made it must be gone.
+    A reservation is given back, too, with the lease of the coordinator that made it (`Routes`),
+    and by `BulkTimeout.release_expired` once it is too old to be still in creation.
     """
 
     async def reserve_window(

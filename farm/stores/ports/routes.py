@@ -9,6 +9,12 @@ from farm.core.model import ClientId, LinkId
 CoordinatorId = NewType("CoordinatorId", str)
 """One life of one coordinator."""
 
+LEASE_S = 5.0
+"""For how long a coordinator is there without renewing, by default."""
+
+Links = Sequence[tuple[ClientId, LinkId]]
+"""Agents, each with a link of its own."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
@@ -22,7 +28,8 @@ class Routes(Protocol):
     """Which coordinator holds which agent's link, and a box of mail for each coordinator.
 
     A coordinator is there for as long as its lease, which it renews. Mail may be lost with the
-    coordinator it is for, and is never read twice.
+    coordinator it is for, and is never read twice. One that is there no more has closed its links
+    and reserves nothing: whoever sees its lease lapse says so in the registry, in the same step.
     """
 
     @property
@@ -35,10 +42,12 @@ class Routes(Protocol):
         """For how long a coordinator is there without renewing."""
         ...
 
-    async def renew(self, links: Sequence[tuple[ClientId, LinkId]]) -> None:
+    async def renew(self, links: Links) -> Links:
         """Be there for one more lease, with these links where nobody has claimed them since.
 
-        Clears away what coordinators have left that are there no more.
+        Clears away what coordinators have left that are there no more, if this one has been there
+        for a lease itself: else all of them may just have been kept from renewing, as it was.
+        Returns the links that this has closed.
         """
         ...
 
@@ -54,6 +63,10 @@ class Routes(Protocol):
         """Return where an agent's link is; None if nobody who is there holds one."""
         ...
 
+    async def is_there(self, coordinator: CoordinatorId) -> bool:
+        """Tell whether a coordinator's lease is not over."""
+        ...
+
     async def post(self, to: CoordinatorId, letter: str) -> bool:
         """Put a letter into a box, in order; False if that coordinator is not there."""
         ...
@@ -67,5 +80,5 @@ class Routes(Protocol):
         ...
 
     async def leave(self) -> None:
-        """Be there no more."""
+        """Be there no more, and clear away what is left here."""
         ...

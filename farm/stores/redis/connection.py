@@ -41,7 +41,9 @@ _UNAVAILABLE = (
 _UNAVAILABLE_CODES = (FORGOTTEN, "BUSY", "MISCONF", "NOREPLICAS", "UNKILLABLE")
 
 
-def connect(url: str, *, timeout_s: float = 5.0, connections: int = 32) -> Redis:
+def connect(
+    url: str, *, timeout_s: float = 5.0, connections: int = 32, decode: bool = True
+) -> Redis:
     """Return a client as the registry needs it; connections are made at the first use.
 
     Nothing is sent twice: after a lost connection nobody knows whether a step was done, and one
@@ -51,6 +53,7 @@ def connect(url: str, *, timeout_s: float = 5.0, connections: int = 32) -> Redis
         url: `redis://`, `rediss://` or `unix://`, with the password if there is one.
         timeout_s: How long connecting, a reply, or waiting for a connection may take.
         connections: How many there may be at once; who needs one more waits.
+        decode: Replies are texts; else bytes.
     """
     pool = BlockingConnectionPool.from_url(
         url,
@@ -59,7 +62,7 @@ def connect(url: str, *, timeout_s: float = 5.0, connections: int = 32) -> Redis
         socket_timeout=timeout_s,
         socket_connect_timeout=timeout_s,
         retry=Retry(NoBackoff(), 0),
-        decode_responses=True,
+        decode_responses=decode,
         # JSON may hold half a surrogate pair; what was put in comes out.
         encoding_errors="surrogatepass",
     )

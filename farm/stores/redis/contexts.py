@@ -150,9 +150,11 @@ class RedisContexts(RedisShard):
     async def release_expired(self, *, now: Instant) -> tuple[Assignment, ...]:
         """See `ContextRegistry.release_expired`; more than 500 are ended in several steps.
 
-        What is still reserved for a coordinator that died is given back, too.
+        Given back are, too, reservations that this coordinator could not give back before.
         """
-        await self.run("give_back_expired", repr(now))
+        unwanted = self._unwanted.all()
+        await self.run("give_back_expired", repr(now), *unwanted)
+        self._unwanted.given_back(unwanted)
         ended: list[Assignment] = []
         while True:
             _, texts = await self.run("release_expired", repr(now), _EXPIRED_AT_ONCE)

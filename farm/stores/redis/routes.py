@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Sequence
 from typing import cast
 
 from farm.core.model import ClientId, LinkId
-from farm.stores.ports.routes import CoordinatorId, Route
+from farm.stores.ports.routes import LEASE_S, CoordinatorId, Links, Route
 from farm.stores.redis.connection import store_errors
+from farm.stores.redis.records import pairs
 from farm.stores.redis.shard import RedisShard
 
 _LETTERS_AT_ONCE = 100
@@ -32,7 +33,7 @@ class RedisRoutes:
         shard: RedisShard,
         *,
         coordinator: CoordinatorId,
-        lease_s: float = 5.0,
+        lease_s: float = LEASE_S,
         box: int = 10_000,
     ) -> None:
         self.coordinator = coordinator
@@ -41,10 +42,11 @@ class RedisRoutes:
         self._box = box
         self._last_read = "0"
 
-    async def renew(self, links: Sequence[tuple[ClientId, LinkId]]) -> None:
+    async def renew(self, links: Links) -> Links:
         """See `Routes.renew`."""
         flat = [part for link in links for part in link]
-        await self._shard.run("route_renew", self.coordinator, self.lease_s, *flat)
+        _, closed = await self._shard.run("route_renew", self.coordinator, self.lease_s, *flat)
+        return [(ClientId(client_id), LinkId(link)) for client_id, link in pairs(closed)]
 
     async def claim(self, client_id: ClientId, link: LinkId) -> None:
         """See `Routes.claim`."""
@@ -61,6 +63,11 @@ class RedisRoutes:
             return None
         coordinator, link = rest
         return Route(coordinator=CoordinatorId(coordinator), link=LinkId(link))
+
+    async def is_there(self, coordinator: CoordinatorId) -> bool:
+        """See `Routes.is_there`."""
+        reply = await self._shard.run("route_there", coordinator)
+        return bool(reply[0] == "ok")
 
     async def post(self, to: CoordinatorId, letter: str) -> bool:
         """See `Routes.post`."""

@@ -11,7 +11,10 @@ from redis.exceptions import NoScriptError
 
 from farm.stores.ports.timing import Observe, timed, unobserved
 
-SHARED = ("shard", "state", "pools", "ready", "reservations", "exclusions", "rules", "routes")
+SHARED = (
+    *("shard", "state", "leases", "pools", "ready"),
+    *("reservations", "exclusions", "rules", "routes"),
+)
 """What every script is preceded by; Redis has no way to include."""
 
 
@@ -22,7 +25,7 @@ class Scripts:
         self._redis = redis
         self._observe = observe
 
-    async def run(self, name: str, key: str, *args: str | int | float) -> list[Any]:
+    async def run(self, name: str, key: str, *args: str | int | float | bytes) -> list[Any]:
         """Run a script in one round trip, and one more where Redis does not have it yet."""
         text, digest = _script(name)
         with timed(self._observe, "redis", name):

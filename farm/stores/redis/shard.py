@@ -7,11 +7,13 @@ from redis.asyncio import Redis
 
 from farm.core.model import Client, Instant
 from farm.errors import StoreUnavailableError
+from farm.stores.ports.routes import LEASE_S, CoordinatorId
 from farm.stores.ports.timing import Observe, unobserved
 from farm.stores.redis.checks import check_settings
 from farm.stores.redis.connection import store_errors
 from farm.stores.redis.picture import Picture
 from farm.stores.redis.scripts import Scripts
+from farm.stores.redis.unwanted import Unwanted
 from farm.stores.redis.wakes import RedisWakes
 
 
@@ -31,9 +33,12 @@ class RedisShard(RedisWakes):
     Args:
         redis: A client from `connect`.
         presence_window_s: An agent not heard of for longer is not present.
-        reservation_timeout_s: For how long a window or tab being created is believed in; then
-            `release_expired` gives it back, for its coordinator must have died. To be well above
-            the time that coordinators wait for one.
+        coordinator: Names this life of this coordinator, as its `RedisRoutes` does: what it
+            reserves is given back once its lease has lapsed. None has no lease.
+        lease_s: For how long it is there without renewing; the same as that of its routes.
+        reservation_timeout_s: For how long a window or tab being created is believed in, whoever
+            is there; then `release_expired` gives it back. To be well above the time that
+            coordinators wait for one.
         shard: Names the shard.
         require_noeviction: Refuse to open a Redis that may evict keys; else only warn.
         safety_s: How often a waiter looks although no message of a change came.
@@ -45,6 +50,8 @@ class RedisShard(RedisWakes):
         redis: Redis,
         *,
         presence_window_s: float,
+        coordinator: CoordinatorId | None = None,
+        lease_s: float = LEASE_S,
         reservation_timeout_s: float = 120.0,
         shard: str = "0",
         require_noeviction: bool = False,
@@ -54,6 +61,9 @@ class RedisShard(RedisWakes):
         super().__init__(redis, tag=f"{{farm:{shard}}}", safety_s=safety_s)
         self.shard = shard
         self._window_s = presence_window_s
+        self._coordinator = coordinator
+        self._lease_s = lease_s
+        self._unwanted = Unwanted()
         self._reservation_timeout_s = reservation_timeout_s
         self._require_noeviction = require_noeviction
         self._scripts = Scripts(redis, observe)
@@ -93,13 +103,19 @@ class RedisShard(RedisWakes):
             found = await cast("Awaitable[str | None]", self.redis.get(f"{self.tag}:epoch"))
         return None if found is None else int(found)
 
-    async def run(self, name: str, *args: str | int | float) -> list[Any]:
-        """Run one script: `ok`, `no` or a denial, the generation if it changed, and the rest."""
+    async def run(
+        self, name: str, *args: str | int | float | bytes, scripts: Scripts | None = None
+    ) -> list[Any]:
+        """Run one script: `ok`, `no` or a denial, the generation if it changed, and the rest.
+
+        Over `scripts` it runs on the connections of another client.
+        """
         epoch = self._store_epoch
         if epoch is None:
             raise StoreUnavailableError("the registry is not open")
         with store_errors():
-            outcome, *rest = await self._scripts.run(name, f"{self.tag}:epoch", epoch, *args)
+            runs = scripts or self._scripts
+            outcome, *rest = await runs.run(name, f"{self.tag}:epoch", epoch, *args)
         if rest:
             generation = rest.pop(0)
             if epoch == self._store_epoch:

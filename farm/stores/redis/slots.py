@@ -1,13 +1,8 @@
 """Slots taken on agents, before it is said for which context."""
 
-from asyncio import CancelledError
-from contextlib import suppress
-from secrets import token_hex
-
-from farm.core.model import Assignment, ClientId, ContextId, Instant, Request, ReservationId
+from farm.core.model import Assignment, ClientId, ContextId, Instant, Request
 from farm.core.reservation import Denial, Reservation
 from farm.core.sites import Need, Site
-from farm.errors import StoreUnavailableError
 from farm.stores.redis import records
 from farm.stores.redis.reserving import RedisReserving
 
@@ -17,21 +12,9 @@ class RedisSlots(RedisReserving):
 
     async def select_and_reserve(self, request: Request, *, now: Instant) -> Reservation | None:
         """See `Slots.select_and_reserve`. One round trip."""
-        reservation_id = ReservationId(token_hex(12))
-        try:
-            outcome, *taken = await self.run(
-                "select_slot",
-                records.request_text(request),
-                repr(now),
-                repr(self._window_s),
-                repr(now + self._reservation_timeout_s),
-                reservation_id,
-            )
-        except CancelledError:
-            # It may have been taken, and nobody knows whose it is.
-            with suppress(StoreUnavailableError):
-                await self.run("forget_slot", reservation_id)
-            raise
+        asked = (records.request_text(request), repr(now), repr(self._window_s))
+        reservation_id, reply = await self._run_reserving("select_slot", asked, now=now)
+        outcome, *taken = reply
         if outcome != "ok":
             return None
         client_id, epoch = taken

@@ -54,7 +54,7 @@ class RedisWindows(RedisReserving):
 
     async def cancel(self, reservation: Reservation) -> None:
         """See `Reservations.cancel`."""
-        await self.run("cancel", reservation.site.client_id, reservation.reservation_id)
+        await self._give_back(reservation.reservation_id, reservation.site.client_id)
 
     async def settle(
         self,

@@ -99,13 +99,14 @@ class StandInAgent:
         return f"{TAB}@{self.epoch}@{AGENT}"
 
     @asynccontextmanager
-    async def channel(self) -> AsyncIterator["Channel"]:
-        """Dial the channel it is asked for next."""
+    async def channel(self, at: Stack | None = None) -> AsyncIterator["Channel"]:
+        """Dial the channel it is asked for next, at this coordinator or another."""
+        stack = at or self.stack
         async with asyncio.timeout(WITHIN_S):
             asked = await self.asked.get()
         assert (asked.kind, asked.context_id, asked.epoch_number) == ("live", TAB, self.epoch)
-        url = f"{self.stack.url}/v1/agent/channels/{asked.channel_id}"
-        async with self.stack.http.ws_connect(url, headers=self.stack.as_agent()) as socket:
+        url = f"{stack.url}/v1/agent/channels/{asked.channel_id}"
+        async with stack.http.ws_connect(url, headers=stack.as_agent(), max_msg_size=0) as socket:
             yield Channel(socket)
 
 

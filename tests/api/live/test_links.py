@@ -1,17 +1,14 @@
 """Who may look: links, what they open, and how long; the page, and what it may do."""
 
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import aiohttp
 import pytest
 
 from farm.api.live.links import LiveLinks
-from farm.config import LiveSettings
 from farm.core.model import Instant, Namespace
 from tests.api.live.tab import StandInAgent, link, page_of, viewer
-from tests.api.stack import DEFAULT, Stack, running
+from tests.api.stack import DEFAULT, Stack
 
 
 @pytest.fixture
@@ -162,24 +159,3 @@ def test_a_link_says_nothing_once_its_time_is_over_or_a_letter_is_another() -> N
 )
 def test_what_is_no_link_is_none(secret: str) -> None:
     assert LiveLinks(b"key", lambda: Instant(0.0)).read(secret) is None
-
-
-@pytest.fixture
-async def shared(tmp_path: Path) -> AsyncIterator[Stack]:
-    """A coordinator among several."""
-    async with running(tmp_path, live_settings=LiveSettings(), coordinator="c1") as stack:
-        yield stack
-
-
-async def test_a_tab_of_an_agent_linked_elsewhere_is_refused_with_where_it_is(
-    shared: Stack,
-) -> None:
-    agent = StandInAgent(shared, link="c2/abc")
-    await agent.arrive(attach=False)
-    await agent.lend()
-    headers = shared.as_admin(Upgrade="websocket", Connection="Upgrade")
-    async with shared.http.get(shared.url + page_of(agent), headers=headers) as answer:
-        problem = await answer.json()
-    assert answer.status == 409
-    assert problem["coordinator"] == "c2"
-    assert "watch it there" in problem["detail"]

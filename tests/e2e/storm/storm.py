@@ -28,8 +28,8 @@ from tests.simulated.site import read
 AGENTS = 6
 SLOTS = 4
 PACE = Pace(step_s=(0.0, 0.4), fails=0.02, breaks=0.02)
-_GIVEN_BACK_S = 150.0
-"""So long after it is at rest, what was reserved by who is no more has come back by its lease."""
+_GIVEN_BACK_S = 15.0
+"""So long after it is at rest, what was reserved by who is no more has come back with its lease."""
 _STILL_S = 120.0
 """So long after the storm everything must be at rest."""
 

@@ -5,7 +5,9 @@ const WORDS = {automation: 'automation works', pausing: 'pauses after this step'
 const WHY = {tab_closed: 'The tab has closed.', task_over: 'The task is over.', tab_crashed: 'The page has crashed.',
   browser_lost: 'The browser has ended.', agent_absent: 'The agent can’t be reached.', expired: 'This link has expired.',
   unavailable: 'This tab can’t be shown.', farm_stops: 'The farm is stopping.', not_understood: 'The agent does not understand.',
-  elsewhere: 'The agent is linked to another coordinator.'};
+  elsewhere: 'Another coordinator shows this tab now.'};
+/* What may be seen again soon, maybe by another coordinator. */
+const AGAIN = ['elsewhere', 'agent_absent', 'farm_stops'];
 const TRIES = 12;
 let scene = null, wire = null, wait = 500, tries = 3, drawn = 0, held = new Map(), buttons = 0, at = {x: 0, y: 0};
 
@@ -40,20 +42,22 @@ function show() {
 
 function heard(said) {
   switch (said.op) {
-    case 'scene': { const had = mine(); scene = said; wait = 500; tries = TRIES; message(''); show(); if (had !== mine()) wire.tellLook(); break; }
-    case 'drawn': drawn++; screen_.dataset.seq = said.seq; break;
+    case 'scene': { const had = mine(); scene = said; message(''); show(); if (had !== mine()) wire.tellLook(); break; }
+    case 'drawn': drawn++; wait = 500; tries = TRIES; screen_.dataset.seq = said.seq; break;
     case 'refused': message(`${said.what}: ${said.why}`); break;
     case 'closed':
+      if (AGAIN.includes(said.reason)) { again(`${WHY[said.reason]} Trying again …`); break; }
       over(WHY[said.reason] || said.reason);
       /* Maybe the task had only been lent the tab, and begins now: one more look. */
       if (said.reason === 'task_over') { tries = 1; setTimeout(begin, 1000); }
       break;
-    case 'broken':
-      if (tries-- <= 0) { if (scene?.phase !== 'over') over('There is nothing to be seen here.'); break; }
-      if (scene?.phase !== 'over') message('Connection lost; trying again …');
-      setTimeout(begin, wait); wait = Math.min(wait * 2, 10000);
-      break;
+    case 'broken': again('Connection lost; trying again …'); break;
   }
+}
+function again(why) {
+  if (tries-- <= 0) { if (scene?.phase !== 'over') over('There is nothing to be seen here.'); return; }
+  if (scene?.phase !== 'over') message(why);
+  setTimeout(begin, wait); wait = Math.min(wait * 2, 10000);
 }
 function over(why) {
   message(why);

@@ -66,6 +66,14 @@ local function changed(id)
   return touch(id)
 end
 
+-- Notes that a link closed; false if it is not the client's current one.
+local function unlink(id, link)
+  if redis.call('HGET', key('client', id), 'link') ~= link then return false end
+  redis.call('HDEL', key('client', id), 'link')
+  changed(id)
+  return true
+end
+
 -- Who has a value of metadata: adds ('SADD') or takes away ('SREM') one who does.
 local function list_metadata(id, command)
   local flat = redis.call('HGETALL', key('metadata', id))
@@ -80,5 +88,7 @@ local function forget(id, parts)
   for _, text in ipairs(redis.call('HVALS', key('assignments', id))) do
     end_assignment(id, cjson.decode(text).context_id)
   end
+  local open = redis.call('HGETALL', key('reservations', id))
+  for at = 1, #open, 2 do end_reservation(id, open[at], cjson.decode(open[at + 1])) end
   for _, part in ipairs(parts) do redis.call('DEL', key(part, id)) end
 end

@@ -1,3 +1,3 @@
 -- Ends a lease, and clears away what was under it. ARGV: coordinator.
-clear_away({[ARGV[2]] = true})
-return {'ok'}
+local changes = clear_away({[ARGV[2]] = true})
+return {'ok', changes and wake()}

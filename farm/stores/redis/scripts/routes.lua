@@ -1,18 +1,4 @@
--- Coordinators, each there until its lease ends by this Redis's clock, and whose link is where.
-
-local function now_s()
-  local time = redis.call('TIME')
-  return tonumber(time[1]) + tonumber(time[2]) / 1000000
-end
-
-local function is_there(coordinator)
-  local till = redis.call('HGET', key('coordinators'), coordinator)
-  return till and tonumber(till) > now_s()
-end
-
-local function stay(coordinator, lease_s)
-  redis.call('HSET', key('coordinators'), coordinator, string.format('%.6f', now_s() + lease_s))
-end
+-- Whose link is where.
 
 local function put_route(client_id, coordinator, link)
   redis.call('HSET', key('routes'), client_id, cjson.encode({coordinator, link}))
@@ -23,13 +9,25 @@ local function route_of(client_id)
   if text then return unpack(cjson.decode(text)) end
 end
 
--- Takes away what coordinators have left behind.
+-- Takes away what coordinators have left behind: what they had reserved is given back, and their
+-- links are closed. Returns whether there was anything, and client ids, each with its closed link.
 local function clear_away(coordinators)
+  local given_back, closed = false, {}
   for id in pairs(coordinators) do
     redis.call('HDEL', key('coordinators'), id)
-    redis.call('DEL', key('mail', id))
+    redis.call('HDEL', key('arrivals'), id)
+    redis.call('DEL', key('mail', id), key('parcels', id))
+    given_back = give_back_all_of(id) or given_back
   end
   for _, client_id in ipairs(redis.call('HKEYS', key('routes'))) do
-    if coordinators[route_of(client_id)] then redis.call('HDEL', key('routes'), client_id) end
+    local coordinator, link = route_of(client_id)
+    if coordinators[coordinator] then
+      redis.call('HDEL', key('routes'), client_id)
+      if unlink(client_id, link) then
+        closed[#closed + 1] = client_id
+        closed[#closed + 1] = link
+      end
+    end
   end
+  return given_back or #closed > 0, closed
 end

@@ -102,6 +102,11 @@ local function end_assignment(id, context_id)
   redis.call('ZREM', key('expiries'), cjson.encode({id, context_id}))
 end
 
+local function end_reservation(id, reservation, one)
+  redis.call('HDEL', key('reservations', id), reservation)
+  redis.call('HDEL', key('reserved', one.coordinator), reservation)
+end
+
 -- Its context is dirty until it is reported clean (promise 9).
 local function release(id, context_id)
   end_assignment(id, context_id)
