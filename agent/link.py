@@ -24,6 +24,10 @@ _LONGEST_WAIT_S = 10.0
 _DIAL_S = 10.0
 _SEND_S = 1.0
 """A connection that takes nothing for so long is given up: whoever sends must not wait for it."""
+_SILENT_WINDOWS = 0.5
+_SILENT_BEATS = 1.5
+"""A farm that is not heard for so much of its window, and so many heartbeats, is dialled anew; what
+runs is given up only when the whole window is over."""
 _TOKEN_IS_WRONG: dict[int, str] = {
     HTTPStatus.UNAUTHORIZED: "does not know this agent's token, or has revoked it",
     HTTPStatus.FORBIDDEN: (
@@ -43,6 +47,9 @@ class FarmLink:
     Of several ways to dial it takes the first that connects. One by which the farm was heard is
     tried first from then on, and one by which nothing was heard last.
 
+    A connection on which the farm has fallen silent is ended: the network may have lost it, and
+    told nobody.
+
     Of several farms it stays with the one that let it in. When that one is lost it goes on to the
     next: at once where they share their ledger, else after a window in vain, when all that it ran
     for the first has been given up.
@@ -60,6 +67,8 @@ class FarmLink:
         """For so long the farm is dialled again that has let us in."""
         self._connection: Connection | None = None
         self._life = asyncio.timeout(None)
+        self._silence_s: float | None = None
+        """How long the farm may say nothing, once it has let us in."""
         self._last_refusal: Refused | None = None
 
     @property
@@ -94,17 +103,23 @@ class FarmLink:
         let_in = heard = False
         async with contextlib.AsyncExitStack() as stack:
             dial, self._connection = await self._dial(stack)
+            self._silence_s = None
             tell(LinkUp())
             try:
                 async with asyncio.timeout(None) as self._life:
                     async for text in self._connection.texts():
                         heard = True
                         let_in = await self._pass_on(text, tell) or let_in
+                        self._wait_for_more()
             finally:
                 self._connection = None
                 (self._worked if heard else self._mute).add(dial)
                 tell(LinkDown())
         return let_in
+
+    def _wait_for_more(self) -> None:
+        if self._connection is not None and self._silence_s is not None:
+            self._life.reschedule(asyncio.get_running_loop().time() + self._silence_s)
 
     async def _dial(self, stack: contextlib.AsyncExitStack) -> tuple[Dial, Connection]:
         ways = sorted(self._dials, key=lambda way: (way not in self._worked, way in self._mute))
@@ -154,8 +169,9 @@ class FarmLink:
     def _note_answer(self, message: ToAgent) -> None:
         """Log why we are not let in, once: the dialling goes on, and says the same each time."""
         match message:
-            case Welcome(window_s=window_s, shared=shared):
+            case Welcome(window_s=window_s, heartbeat_interval_s=beat_s, shared=shared):
                 self._last_refusal, self._faithful_s = None, 0.0 if shared else window_s
+                self._silence_s = max(_SILENT_WINDOWS * window_s, _SILENT_BEATS * beat_s)
             case Refused() if message != self._last_refusal:
                 self._last_refusal = message
                 log.warning(

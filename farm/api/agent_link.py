@@ -135,8 +135,9 @@ class AgentLinks:
 
     async def close_all(self) -> None:
         """Close every link; agents dial again, or give up when the farm does not come back."""
-        for link in list(self._links):
-            await link.close()
+        async with asyncio.TaskGroup() as group:
+            for link in self._links:
+                group.create_task(link.close(), name="close agent link")
 
 
 class AgentLink:
@@ -178,22 +179,17 @@ class AgentLink:
             log.info("link.broken", **who, reason=str(group_error.exceptions[0]))
         finally:
             await self._gone()
-        await self._dismiss()
+        await self.close(Closing.DIAL_AGAIN)
 
     async def _wait_for_cut(self) -> None:
         await self._cut.wait()
         raise _CutOffError("the farm has given the agent up, or let it in on another link")
 
-    async def _dismiss(self) -> None:
-        """Close what is still open, by a code that says that the agent may dial again."""
+    async def close(self, why: Closing = Closing.FARM_STOPS) -> None:
+        """End the link from this side, whether or not its agent still answers."""
         with contextlib.suppress(ConnectionError, TimeoutError):
             async with asyncio.timeout(_CLOSE_S):
-                await self._socket.close(Closing.DIAL_AGAIN)
-
-    async def close(self) -> None:
-        """End the link from this side."""
-        with contextlib.suppress(ConnectionError):
-            await self._socket.close(Closing.FARM_STOPS)
+                await self._socket.close(why)
 
     async def send(self, message: wire.ToAgent) -> None:
         """Queue a message.

@@ -7,7 +7,7 @@ from farm.api.queries import choice_in_query
 from farm.api.routes import Access, Answer, Parameter, Route
 from farm.api.streaming import HEARTBEAT_S, EventStream, event_stream, last_event_id
 from farm.api.views import event_view, job_view
-from farm.api.watching import SAFETY_POLL_S, SLICE_S, history
+from farm.api.watching import SAFETY_POLL_S, SLICE_S
 from farm.core.job_states import AT_REST
 from farm.core.model import Namespace
 from farm.jobs.feed import Subscription
@@ -21,7 +21,7 @@ async def stream_events(request: web.Request) -> web.StreamResponse:
     after = last_event_id(request) or 0
     follow = choice_in_query(request, "follow", ("true", "false")) != "false"
     with deps.feed.subscribe(job_id) as watcher:
-        await deps.ledger.job(namespace, job_id)
+        await deps.jobs.job(namespace, job_id)
         stream = await event_stream(request)
         told = _Told(stream, after)
         try:
@@ -60,8 +60,8 @@ async def _follow(
     """
     while not deps.feed.closed:
         generation = watcher.generation()
-        job = await deps.ledger.job(namespace, job_id)
-        async for event in history(deps.ledger, job_id, told.after):
+        job = await deps.jobs.job(namespace, job_id)
+        async for event in deps.jobs.history(namespace, job_id, after=told.after):
             await told.tell(event_view(event))
         if job.state in AT_REST or not follow:
             await told.stream.tell("end", _last_words(job, deps))

@@ -61,8 +61,7 @@ async def _key(deps: Deps, namespace: Namespace, owner: str, name: str) -> str:
     if match := _FILE.fullmatch(owner):
         return f"{_folder(namespace)}/{match[1]}"
     # That the job is one of the namespace is asked first, for its artifacts are found by its id.
-    job = await deps.ledger.job(namespace, owner)
-    for artifact in await deps.ledger.artifacts(job.job_id):
+    for artifact in await deps.jobs.artifacts(namespace, owner):
         if artifact.name == name and artifact.key:
             return artifact.key
     raise NotFoundError(f"{owner} has no artifact {name!r}", name=name)

@@ -69,7 +69,7 @@ async def _intervene(
             outcome=done.outcome,
             intervention_id=done.intervention_id,
         )
-    job = job_view(await deps.ledger.job(namespace, job_id), deps.dispatcher)
+    job = job_view(await deps.jobs.job(namespace, job_id), deps.dispatcher)
     return answer(InterventionView(id=done.intervention_id, kind=kind, by=by, job=job))
 
 

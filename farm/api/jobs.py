@@ -11,7 +11,7 @@ from farm.api.interventions import who
 from farm.api.queries import choice_in_query
 from farm.api.routes import Access, Answer, Parameter, Route
 from farm.api.views import job_detail, job_members, job_view
-from farm.api.watching import PAGE, SAFETY_POLL_S, SLICE_S, gone, history
+from farm.api.watching import SAFETY_POLL_S, SLICE_S, gone
 from farm.core.job_states import AT_REST, JobState
 from farm.core.model import Namespace
 from farm.errors import InvalidInputError, NotFoundError
@@ -58,7 +58,7 @@ async def list_jobs(request: web.Request) -> web.Response:
     """Return one page of the namespace's jobs, newest first."""
     deps = deps_of(request)
     limit = whole_in_query(request, "limit", default=50, least=1, most=MAX_PAGE)
-    found = await deps.ledger.jobs(
+    found = await deps.jobs.jobs(
         namespace_of(request),
         state=_state(request),
         before=await _cursor(request, deps),
@@ -78,12 +78,8 @@ async def show_job(request: web.Request) -> web.Response:
     deps = deps_of(request)
     if wait_s := _wait_s(request):
         await _at_rest(request, deps, _id(request), wait_s)
-    record = await deps.ledger.record_of(namespace_of(request), _id(request), events=PAGE)
-    events = list(record.events)
-    if len(events) == PAGE:
-        rest = history(deps.ledger, record.job.job_id, after=events[-1].seq)
-        events += [event async for event in rest]
-    return answer(job_detail(record, events, deps.dispatcher))
+    record = await deps.jobs.record_of(namespace_of(request), _id(request))
+    return answer(job_detail(record, deps.dispatcher))
 
 
 async def resolve_job(request: web.Request) -> web.Response:
@@ -108,7 +104,7 @@ async def _at_rest(
     with deps.feed.subscribe(job_id, rest_only=True) as watcher:
         while True:
             generation = watcher.generation()
-            job = known or await deps.ledger.job(namespace, job_id)
+            job = known or await deps.jobs.job(namespace, job_id)
             known = None
             poll_at = min(until, loop.time() + SAFETY_POLL_S)
             while job.state not in AT_REST and (left := poll_at - loop.time()) > 0:
@@ -166,7 +162,7 @@ async def _cursor(request: web.Request, deps: Deps) -> str | None:
     if text is None:
         return None
     try:
-        return (await deps.ledger.job(namespace_of(request), text)).job_id
+        return (await deps.jobs.job(namespace_of(request), text)).job_id
     except NotFoundError:
         raise InvalidInputError(
             "the cursor is not one of this farm's; take it from next_cursor of the page before",

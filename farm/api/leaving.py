@@ -7,11 +7,10 @@ from aiohttp import web
 
 from farm.api.answers import answer, body_of, raw_body
 from farm.api.deps import deps_of, namespace_of, operator_of, principal_of
-from farm.api.pool import clients_of
 from farm.api.routes import Access, Answer, Route
-from farm.core.model import Client, ClientId
+from farm.core.model import Client, ClientId, Namespace
 from farm.core.pools import queue_of
-from farm.errors import ForbiddenError, NotFoundError
+from farm.errors import NotFoundError
 from farm.manager.leaving import Left
 from farm.protocol.resources import DrainBody, DrainSelection, LeftList, LeftView
 
@@ -19,19 +18,20 @@ from farm.protocol.resources import DrainBody, DrainSelection, LeftList, LeftVie
 async def drain_agent(request: web.Request) -> web.Response:
     """Fence an agent, and tell it to finish what it runs and leave."""
     body = await body_of(request, DrainBody) if await raw_body(request) else DrainBody()
-    client = await _client(request)
-    leaving, by = deps_of(request).leaving, _by(request)
-    left = await leaving.drain(client.client_id, by=by, drain_s=body.deadline_s)
-    return answer(_view(client.client_id, left), status=HTTPStatus.ACCEPTED)
+    client_id, leaving = _id(request), deps_of(request).leaving
+    left = await leaving.drain(_whose(request), client_id, by=_by(request), drain_s=body.deadline_s)
+    return answer(_view(client_id, left), status=HTTPStatus.ACCEPTED)
 
 
 async def drain_agents(request: web.Request) -> web.Response:
     """Do so with several; those that serve others' namespaces, too, are the operator's alone."""
     wanted = await body_of(request, DrainSelection)
-    _, clients = await clients_of(deps_of(request), namespace_of(request))
-    among = [c for c in clients if _is_wanted(c, wanted) and _may(request, c)]
+    serves = namespace_of(request)
     left: Mapping[ClientId, Left] = await deps_of(request).leaving.drain_all(
-        among, by=_by(request), drain_s=wanted.deadline_s
+        _whose(request),
+        lambda client: serves in client.namespaces and _is_wanted(client, wanted),
+        by=_by(request),
+        drain_s=wanted.deadline_s,
     )
     items = tuple(_view(one, what) for one, what in left.items() if what is not Left.UNKNOWN)
     return answer(LeftList(items=items), status=HTTPStatus.ACCEPTED)
@@ -39,30 +39,17 @@ async def drain_agents(request: web.Request) -> web.Response:
 
 async def remove_agent(request: web.Request) -> web.Response:
     """Take an agent off the register and end its link; it may dial again."""
-    client = await _client(request)
-    left = await deps_of(request).leaving.remove(client.client_id, by=_by(request))
-    return answer(_view(client.client_id, left))
+    client_id = _id(request)
+    left = await deps_of(request).leaving.remove(_whose(request), client_id, by=_by(request))
+    return answer(_view(client_id, left))
 
 
-async def _client(request: web.Request) -> Client:
-    """Return the agent that is named.
-
-    Raises:
-        NotFoundError: If there is none that serves the namespace.
-        ForbiddenError: If it serves others', too, and who asks is not the operator.
-    """
-    name = request.match_info["client_id"]
-    _, clients = await clients_of(deps_of(request), namespace_of(request))
-    for client in clients:
-        if client.client_id == name:
-            if _may(request, client):
-                return client
-            raise ForbiddenError(f"agent {name} serves other namespaces, too", client_id=name)
-    raise _unknown(name)
+def _id(request: web.Request) -> ClientId:
+    return ClientId(request.match_info["client_id"])
 
 
-def _may(request: web.Request, client: Client) -> bool:
-    return operator_of(request) or set(client.namespaces) == {namespace_of(request)}
+def _whose(request: web.Request) -> Namespace | None:
+    return None if operator_of(request) else namespace_of(request)
 
 
 def _is_wanted(client: Client, wanted: DrainSelection) -> bool:
@@ -84,6 +71,8 @@ def _view(client_id: ClientId, left: Left) -> LeftView:
             return LeftView(client_id=client_id, outcome="draining")
         case Left.DEREGISTERED:
             return LeftView(client_id=client_id, outcome="deregistered")
+        case Left.DISCONNECTED:
+            return LeftView(client_id=client_id, outcome="disconnected")
         case Left.UNKNOWN:
             raise _unknown(client_id)
 

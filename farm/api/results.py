@@ -1,7 +1,7 @@
 """`/v1/jobs/{id}/items` and `/artifacts`: what a job has produced, streamed."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from urllib.parse import quote
 
@@ -15,7 +15,7 @@ from farm.api.views import artifact_view
 from farm.errors import ConflictError, InvalidInputError, NotFoundError
 from farm.jobs import export
 from farm.protocol.resources import ArtifactList
-from farm.stores.records import Artifact, ArtifactState, Job
+from farm.stores.records import Artifact, ArtifactState
 
 JSON_LINES = "application/x-ndjson"
 CSV = "text/csv"
@@ -28,12 +28,12 @@ async def stream_items(request: web.Request) -> web.StreamResponse:
     number, every = await _attempt(request)
     dataset = request.query.get("dataset")
     records = export.records(
-        deps_of(request).ledger.items(
+        deps_of(request).jobs.items(
+            namespace_of(request),
             request.match_info["job_id"],
             attempt=number,
             every=every,
             dataset=dataset,
-            namespace=namespace_of(request),
         ),
         with_attempt=every,
         with_dataset=dataset is None,
@@ -45,17 +45,14 @@ async def stream_items(request: web.Request) -> web.StreamResponse:
 
 async def list_artifacts(request: web.Request) -> web.Response:
     """Return what files there are."""
-    job = await _job(request)
-    found = await deps_of(request).ledger.artifacts(job.job_id)
+    found = await _artifacts(request)
     return answer(ArtifactList(items=tuple(artifact_view(artifact) for artifact in found)))
 
 
 async def stream_artifact(request: web.Request) -> web.StreamResponse:
     """Send a file, so that no browser takes it for a page of the farm (P18)."""
-    job = await _job(request)
     name = request.match_info["name"]
-    found = await deps_of(request).ledger.artifacts(job.job_id)
-    artifact = next((one for one in found if one.name == name), None)
+    artifact = next((one for one in await _artifacts(request) if one.name == name), None)
     if artifact is None:
         raise NotFoundError(f"the job has no artifact {name!r}", name=name)
     if artifact.state is not ArtifactState.READY:
@@ -69,8 +66,9 @@ async def stream_artifact(request: web.Request) -> web.StreamResponse:
     )
 
 
-async def _job(request: web.Request) -> Job:
-    return await deps_of(request).ledger.job(namespace_of(request), request.match_info["job_id"])
+async def _artifacts(request: web.Request) -> Sequence[Artifact]:
+    job_id = request.match_info["job_id"]
+    return await deps_of(request).jobs.artifacts(namespace_of(request), job_id)
 
 
 async def _attempt(request: web.Request) -> tuple[int | None, bool]:
@@ -82,8 +80,8 @@ async def _attempt(request: web.Request) -> tuple[int | None, bool]:
         return None, True
     if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise InvalidInputError(f"attempt is a number or 'all', not {text!r}", parameter="attempt")
-    job = await _job(request)
-    attempts = await deps_of(request).ledger.attempts(job.job_id)
+    job_id = request.match_info["job_id"]
+    attempts = await deps_of(request).jobs.attempts(namespace_of(request), job_id)
     if all(attempt.number != int(text) for attempt in attempts):
         raise NotFoundError(f"the job has no attempt {text}", attempt=text)
     return int(text), False

@@ -108,8 +108,9 @@ def job_view(job: Job, dispatcher: Dispatcher) -> JobView:
     return JobView(**job_members(job, dispatcher))
 
 
-def job_detail(record: JobRecord, events: Sequence[JobEvent], dispatcher: Dispatcher) -> JobDetail:
-    """Convert a job with its history; `events` are all of it."""
+def job_detail(record: JobRecord, dispatcher: Dispatcher) -> JobDetail:
+    """Convert a job with its whole history."""
+    events = record.events
     return JobDetail(
         **job_members(record.job, dispatcher),
         history=tuple(
@@ -278,6 +279,8 @@ def worker_view(
         label=context.context_id if where is None else f"{where} · {context.context_id}",
         context_id=context.context_id,
         client_id=client.client_id,
+        task_queue=client.task_queue,
+        node=client.node,
         window_id=context.window_id,
         owner=context.owner.value,
         state=context.state.value,

@@ -28,11 +28,25 @@ async def agents(
         output.write_json(output.of_models(found))
         return ExitCode.SUCCEEDED
     output.write_table(
-        ("AGENT", "TYPE", "STATE", "SLOTS", "WINDOWS", "TABS/FLOWS", "RUNS", "METADATA", "SEEN"),
+        (
+            "AGENT",
+            "TYPE",
+            "QUEUE",
+            "NODE",
+            "STATE",
+            "SLOTS",
+            "WINDOWS",
+            "TABS/FLOWS",
+            "RUNS",
+            "METADATA",
+            "SEEN",
+        ),
         (
             (
                 agent.client_id,
                 agent.client_type,
+                agent.task_queue,
+                agent.node,
                 _state(agent),
                 f"{agent.used_slots}/{agent.capacity.max_concurrency or '-'}",
                 _windows(agent.windows, agent.prepared),
@@ -71,11 +85,25 @@ async def workers(client: FarmClient, as_json: AsJson = False) -> ExitCode:
         output.write_json(output.of_models(found))
         return ExitCode.SUCCEEDED
     output.write_table(
-        ("WORKER", "AGENT", "OWNER", "STATE", "CLEAN", "OPENER", "JOB", "STEP", "LIVE"),
+        (
+            "WORKER",
+            "AGENT",
+            "QUEUE",
+            "NODE",
+            "OWNER",
+            "STATE",
+            "CLEAN",
+            "OPENER",
+            "JOB",
+            "STEP",
+            "LIVE",
+        ),
         (
             (
                 worker.label,
                 worker.client_id,
+                worker.task_queue,
+                worker.node,
                 worker.owner,
                 worker.state,
                 worker.clean,

@@ -3,13 +3,16 @@
 The census is taken of the snapshot that missed, so that it and the reasons are one reading.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 
-from farm.core.eligibility import Reason, rejections
-from farm.core.model import Client, Request, Snapshot
-from farm.core.tiers import Tier, among
+from farm.core.eligibility import Reason
+from farm.core.looks import Looks
+from farm.core.model import Request, Snapshot
+from farm.core.tiers import Tier, is_within
 
 
 class PoolVerdict(StrEnum):
@@ -102,25 +105,24 @@ _FULL = {
 }
 
 
-def census(request: Request, snapshot: Snapshot, walked: Sequence[Tier] | None = None) -> Census:
-    """Count the agents of a snapshot as they are for a request, each once.
+def census(
+    request: Request, read: Snapshot | Looks, walked: Sequence[Tier] | None = None
+) -> Census:
+    """Count the agents of a reading as they are for a request, each once.
 
     Compatible is who is on a node of exactly the tiers `walked`; by default of the request's own.
     """
     walked = (request.node,) if walked is None else walked
-    counts: dict[str, int] = {}
-    for client in snapshot.clients:
-        # Most agents are of other namespaces, where there are many.
-        if request.namespace in client.namespaces:
-            for name in _groups(_rejections(among(request, walked, client), client, snapshot)):
-                counts[name] = counts.get(name, 0) + 1
-    here = counts.get("compatible", 0) > 0
-    age_s = 0.0 if here else _age_s(request, snapshot, walked)
+    looks = Looks.of(request, read)
+    counts: Counter[str] = Counter()
+    for found, number in Counter([found for _, found in looks.each(walked)]).items():
+        counts.update(dict.fromkeys(_groups(frozenset(found)), number))
+    age_s = 0.0 if counts["compatible"] else _age_s(looks, walked)
     return Census(**counts, last_compatible_age_s=age_s)
 
 
 def _groups(found: frozenset[Reason]) -> Sequence[str]:
-    """Name the counts that an agent with these reasons is in."""
+    """Name the counts that agents with these reasons are in."""
     if Reason.ABSENT in found or found & _OUTSIDE:
         return ()
     if found & _OTHER_WORK:
@@ -134,24 +136,16 @@ def _groups(found: frozenset[Reason]) -> Sequence[str]:
     return groups if rest is None else [*groups, rest]
 
 
-def _age_s(request: Request, snapshot: Snapshot, walked: Sequence[Tier]) -> float | None:
+def _age_s(looks: Looks, walked: Sequence[Tier]) -> float | None:
     """Say for how long nothing has been heard of any agent that would be compatible."""
+    departed = looks.snapshot.departed
+    gone = ((client, looks.at(client)) for client in departed if is_within(client, walked))
     seen = [
         client.seen_at
-        for client in _away(request, snapshot)
-        if not _rejections(among(request, walked, client), client, snapshot) & _INCOMPATIBLE
+        for client, found in chain(looks.each(walked), gone)
+        if _INCOMPATIBLE.isdisjoint(found)
     ]
-    return max(0.0, snapshot.taken_at - max(seen)) if seen else None
-
-
-def _away(request: Request, snapshot: Snapshot) -> Iterable[Client]:
-    for client in (*snapshot.clients, *snapshot.departed):
-        if request.namespace in client.namespaces:
-            yield client
-
-
-def _rejections(request: Request, client: Client, snapshot: Snapshot) -> frozenset[Reason]:
-    return rejections(request, client, now=snapshot.taken_at, window_s=snapshot.presence_window_s)
+    return max(0.0, looks.snapshot.taken_at - max(seen)) if seen else None
 
 
 POOL_VERDICTS: Mapping[Reason, PoolVerdict] = {

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from farm.core.census import census
-from farm.core.eligibility import Reason, reject_client, reject_context
+from farm.core.eligibility import Reason, reject_context
+from farm.core.looks import Looks
 from farm.core.model import (
     Client,
     ClientId,
@@ -18,7 +19,7 @@ from farm.core.model import (
 )
 from farm.core.placement import MUST_CREATE, Means
 from farm.core.sites import Need, Site, in_order, site_on, tabs_in
-from farm.core.tiers import Tier, among
+from farm.core.tiers import Tier
 from farm.core.verdicts import ContextKey, Verdict
 
 _EVERYTHING = Means()
@@ -40,14 +41,14 @@ class Candidate:
         return self.client_id, self.context_id
 
 
-def each_candidate(request: Request, snapshot: Snapshot) -> Iterator[Candidate]:
+def each_candidate(request: Request, read: Snapshot | Looks) -> Iterator[Candidate]:
     """Yield the idle contexts that will do, in the order in which to try them.
 
     The affinity client's come first. What is not asked for is not looked at.
     """
     if request.mode in MUST_CREATE:
         return
-    for client in _one_after_another(request, snapshot):
+    for client in _one_after_another(request, Looks.of(request, read)):
         for context_id in sorted(client.contexts):
             context = client.contexts[context_id]
             if reject_context(request, client, context) is None:
@@ -60,26 +61,27 @@ def each_candidate(request: Request, snapshot: Snapshot) -> Iterator[Candidate]:
                 )
 
 
-def candidates(request: Request, snapshot: Snapshot) -> list[Candidate]:
+def candidates(request: Request, read: Snapshot | Looks) -> list[Candidate]:
     """Return the idle contexts that will do, the affinity client's first, then in order of id."""
-    found = each_candidate(request, snapshot)
+    found = each_candidate(request, read)
     return sorted(found, key=lambda c: (c.client_id != request.affinity_client_id, c.key))
 
 
-def sites(request: Request, snapshot: Snapshot, means: Means = _EVERYTHING) -> list[Site]:
+def sites(request: Request, read: Snapshot | Looks, means: Means = _EVERYTHING) -> list[Site]:
     """Return where a context may be created, in the order in which to try them."""
     if not request.auto_provision:
         return []
+    looks = Looks.of(request, read)
     found = [
-        site_on(request, client, snapshot.clients, means)
-        for client in in_order(request, _eligible(request, snapshot))
+        site_on(request, client, means, identity_is_open=looks.identity_is_open())
+        for client in in_order(request, list(looks.fitting(request.node)))
     ]
     return [site for site in found if isinstance(site, Site)]
 
 
 def explain(
     request: Request,
-    snapshot: Snapshot,
+    read: Snapshot | Looks,
     means: Means = _EVERYTHING,
     walked: Sequence[Tier] | None = None,
 ) -> Verdict:
@@ -90,52 +92,36 @@ def explain(
     was tried as it is.
     """
     walked = (request.node,) if walked is None else walked
+    looks = Looks.of(request, read)
     clients: dict[ClientId, Reason] = {}
     contexts: dict[ContextKey, Reason] = {}
     fitting = Reason.MUST_BE_NEW if request.mode in MUST_CREATE else Reason.LOST_RACE
-    for client in snapshot.clients:
-        asked = among(request, walked, client)
-        reason = _reject(asked, client, snapshot)
-        if reason is not None:
-            clients[client.client_id] = reason
+    for client, found in looks.each(walked):
+        if found:
+            clients[client.client_id] = found[0]
             continue
         for context_id, context in client.contexts.items():
             contexts[client.client_id, context_id] = (
-                reject_context(asked, client, context) or fitting
+                reject_context(request, client, context) or fitting
             )
-        site = site_on(asked, client, snapshot.clients, means)
+        site = site_on(request, client, means, identity_is_open=looks.identity_is_open())
         clients[client.client_id] = site if isinstance(site, Reason) else Reason.LOST_RACE
-    return Verdict(clients=clients, contexts=contexts, census=census(request, snapshot, walked))
+    return Verdict(clients=clients, contexts=contexts, census=census(request, looks, walked))
 
 
-def _reject(request: Request, client: Client, snapshot: Snapshot) -> Reason | None:
-    return reject_client(
-        request, client, now=snapshot.taken_at, window_s=snapshot.presence_window_s
-    )
-
-
-def _one_after_another(request: Request, snapshot: Snapshot) -> Iterator[Client]:
+def _one_after_another(request: Request, looks: Looks) -> Iterator[Client]:
     """Yield the eligible clients; to find the first, the others are not looked at.
 
     Only who says how agents are to be filled has all of them compared.
     """
     if request.placement is not None:
-        yield from in_order(request, _eligible(request, snapshot))
+        yield from in_order(request, list(looks.fitting(request.node)))
         return
     near = request.affinity_client_id
     if near is not None:
-        yield from (
-            c for c in snapshot.clients if c.client_id == near and _fits(request, c, snapshot)
-        )
-    yield from (c for c in snapshot.clients if c.client_id != near and _fits(request, c, snapshot))
-
-
-def _fits(request: Request, client: Client, snapshot: Snapshot) -> bool:
-    return _reject(request, client, snapshot) is None
-
-
-def _eligible(request: Request, snapshot: Snapshot) -> list[Client]:
-    return [c for c in snapshot.clients if _fits(request, c, snapshot)]
+        known = (c for c in looks.snapshot.clients if c.client_id == near)
+        yield from (c for c in known if request.node in (None, c.node) and not looks.at(c))
+    yield from (c for c in looks.fitting(request.node) if c.client_id != near)
 
 
 __all__ = [

@@ -67,6 +67,8 @@ class Reason(StrEnum):
     CREATION_FAILED = "creation_failed"
 
 
+_PLAIN = frozenset({str, int, bool, type(None)})
+"""Types of which a value is equal to another of them where both are one type, and equal."""
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -78,11 +80,17 @@ def canonical(value: object) -> str:
     return _encode(value)
 
 
+def is_same(one: object, other: object) -> bool:
+    """Tell whether two JSON values are equal, types counted; see `canonical`."""
+    if type(one) in _PLAIN and type(other) in _PLAIN:
+        return type(one) is type(other) and one == other
+    return canonical(one) == canonical(other)
+
+
 def meets(requirements: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     """Tell whether the metadata has every required key with exactly the required value."""
-    return all(
-        key in metadata and canonical(metadata[key]) == canonical(value)
-        for key, value in requirements.items()
+    return not requirements or all(
+        key in metadata and is_same(metadata[key], value) for key, value in requirements.items()
     )
 
 
@@ -276,12 +284,21 @@ def _first(
     return None
 
 
-def rejections(
-    request: Request, client: Client, *, now: Instant, window_s: float
-) -> frozenset[Reason]:
-    """Say everything for which no context of the client will do; empty if one may."""
-    found = (check(request, client, now, window_s) for check in CLIENT_CHECKS)
-    return frozenset(reason for reason in found if reason is not None)
+Reasons = tuple[Reason, ...]
+"""Everything that keeps a client from doing, in the order of the checks."""
+BEFORE_NODE = frozenset({Reason.OTHER_NAMESPACE, Reason.OTHER_QUEUE, Reason.ACTIVITY_NOT_SERVED})
+"""What is told of a client rather than that it is on another node."""
+
+
+def rejections(request: Request, client: Client, *, now: Instant, window_s: float) -> Reasons:
+    """Say everything for which no context of the client will do; empty if one may.
+
+    Of one that is another namespace's nothing else is said: where there are many, most are.
+    """
+    if (stranger := _is_of_namespace(request, client, now, window_s)) is not None:
+        return (stranger,)
+    found = [check(request, client, now, window_s) for check in CLIENT_CHECKS[1:]]
+    return tuple([reason for reason in found if reason is not None])
 
 
 def reject_context(request: Request, client: Client, context: Context) -> Reason | None:

@@ -40,15 +40,15 @@ class Site:
 
 
 def site_on(
-    request: Request, client: Client, clients: Sequence[Client], means: Means
+    request: Request, client: Client, means: Means, *, identity_is_open: bool
 ) -> Site | Reason:
     """Say what to create on a client that is otherwise eligible, or why nothing.
 
     Args:
         request: What is asked for.
         client: Where to create.
-        clients: All there are, for identities that are elsewhere.
         means: What the manager has to create with.
+        identity_is_open: A window of the request's identity is somewhere, or is being opened.
     """
     if not request.auto_provision or request.mode is Mode.REUSE_ONLY:
         return Reason.CREATION_NOT_PERMITTED
@@ -59,7 +59,7 @@ def site_on(
     if client.client_type is ClientType.CONSOLE:
         free = client.opening_flows + len(client.contexts) < client.capacity.max_flows
         return Site(client_id=client.client_id, need=Need.FLOW) if free else Reason.NO_FLOW_FREE
-    return _in_browser(request, client, clients)
+    return _in_browser(request, client, identity_is_open)
 
 
 def _can_create_on(request: Request, client: Client) -> bool:
@@ -81,19 +81,19 @@ def _lacking(client: Client, means: Means) -> Reason | None:
     return None if means.flows else Reason.NO_FLOW_REGISTRY
 
 
-def _in_browser(request: Request, client: Client, clients: Sequence[Client]) -> Site | Reason:
+def _in_browser(request: Request, client: Client, identity_is_open: bool) -> Site | Reason:
     match request.mode:
         case Mode.NEW_TAB if request.identity is None:
             return Reason.IDENTITY_NOT_NAMED
         case Mode.NEW_TAB | Mode.NAMED_WINDOW:
             return _tab_or_nothing(request, client)
         case Mode.NEW_WINDOW:
-            return _window(request, client, clients)
+            return _window(request, client, identity_is_open)
         case _:
             window_id = _window_of(request.identity, client)
             if window_id is not None:
                 return _tab(request, client, window_id)
-            return _window(request, client, clients)
+            return _window(request, client, identity_is_open)
 
 
 def _tab_or_nothing(request: Request, client: Client) -> Site | Reason:
@@ -120,11 +120,10 @@ def _tab(request: Request, client: Client, window_id: WindowId) -> Site | Reason
     return Site(client_id=client.client_id, need=Need.TAB, window_id=window_id)
 
 
-def _window(request: Request, client: Client, clients: Sequence[Client]) -> Site | Reason:
+def _window(request: Request, client: Client, identity_is_open: bool) -> Site | Reason:
     # An identity's cookies live in one window; while that exists (or is being made), a second
     # window under the same name would be another identity.
-    identity = request.identity
-    if identity is not None and any(_has(identity, other) for other in clients):
+    if identity_is_open:
         return Reason.IDENTITY_ELSEWHERE
     if client.worker_windows() + client.opening_windows >= most_windows(request, client):
         return Reason.NO_WINDOW_FREE
@@ -175,8 +174,3 @@ def _window_of(identity: str | None, client: Client) -> WindowId | None:
         if window.identity == identity and window.owner is Owner.WORKER:
             return window.window_id
     return None
-
-
-def _has(identity: str, client: Client) -> bool:
-    there = any(window.identity == identity for window in client.windows.values())
-    return there or identity in client.opening_identities

@@ -11,8 +11,6 @@ from farm.core.model import Client, Request
 
 Tier = str | None
 """A node; None is any, and no node at all."""
-NOWHERE = ""
-"""A node that no agent is on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +59,3 @@ def at(request: Request, tier: Tier) -> Request:
 def is_within(client: Client, walked: Sequence[Tier]) -> bool:
     """Tell whether a client is on a node of the tiers."""
     return None in walked or client.node in walked
-
-
-def among(request: Request, walked: Sequence[Tier], client: Client) -> Request:
-    """Return the request as it was asked of this client, or would have been."""
-    if is_within(client, walked):
-        return at(request, None)
-    return at(request, walked[0] if walked else NOWHERE)

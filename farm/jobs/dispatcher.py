@@ -112,6 +112,11 @@ class JobDispatcher:
         """See `Dispatcher.wake`."""
         self._stir(due=True)
 
+    def look_anew(self) -> None:
+        """See `Dispatcher.look_anew`."""
+        self._placing.look_anew()
+        self.wake()
+
     def cancel(self, job_id: str) -> None:
         """See `Dispatcher.cancel`."""
         if live := self._live.of_job(job_id):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Protocol
 
 import structlog
@@ -18,6 +18,7 @@ from farm.jobs.explaining import waiting_for
 from farm.jobs.files import JobSpec, Place, falls_back_to, place_of
 from farm.jobs.leasing import Leases
 from farm.jobs.parking import Parking
+from farm.jobs.passes import Pass, State
 from farm.jobs.placement import request_for
 from farm.jobs.ports import Waiting
 from farm.manager.manager import Acquired, Creation, NotAcquired, WorkerContextManager
@@ -40,19 +41,6 @@ class Stir(Protocol):
     def __call__(self, *, due: bool) -> None:
         """A job has let its place go."""
         ...
-
-
-@dataclass(slots=True, kw_only=True)
-class _Pass:
-    """One look through the queue, from its first job to the last that anybody can take."""
-
-    generation: int
-    """Of the registry, when those below were last turned away."""
-    keys: set[str] = field(default_factory=set)
-    """Of the jobs that nobody could take."""
-    missed: dict[str, JobSpec] = field(default_factory=dict)
-    turned_away: dict[Namespace, Job] = field(default_factory=dict)
-    """The first of each namespace that was so for want of room, in the order of their turns."""
 
 
 class Placing:
@@ -105,8 +93,10 @@ class Placing:
         """What others turned out to place, in this turn."""
         self._waiting: dict[str, Waiting] = {}
         """By match key: jobs that ask for the same wait for the same."""
-        self._missed: dict[str, JobSpec] = {}
-        """The jobs that nobody could take when they were last looked at."""
+        self._last: Pass | None = None
+        """The last look through the queue that came to its end."""
+        self._rules = 0
+        """How often they have changed."""
         self._unstarted: dict[str, Acquired | Creation] = {}
         """What was taken for jobs whose tasks have not begun."""
         self._resting: dict[ClientId, Instant] = {}
@@ -115,11 +105,15 @@ class Placing:
     @property
     def blocked(self) -> bool:
         """Jobs are queued that nobody could take."""
-        return bool(self._missed)
+        return self._last is not None and bool(self._last.missed)
 
     def begin(self) -> None:
         """Know of nothing that was placed: a life begins."""
         self._placed, self._queued, self._unstarted = set(), {}, {}
+
+    def look_anew(self) -> None:
+        """Believe nothing of what was missed: the rules by which jobs are placed have changed."""
+        self._rules += 1
 
     def close(self) -> None:
         """Place nothing more; nobody waits here any longer."""
@@ -145,7 +139,7 @@ class Placing:
 
     async def place_all(self, group: asyncio.TaskGroup) -> None:
         """Place jobs until none is left that anybody can take."""
-        look = _Pass(generation=self._generation())
+        look = Pass.begin(self._last, self._state(), self._clock())
         self._leases.begin_turn()
         self._elsewhere = set()
         more = True
@@ -163,33 +157,33 @@ class Placing:
                 # One in hand has just been put back into the queue: it stirs when it is let go.
                 if not self._closed and job.job_id not in self._placed:
                     more = True
+                    if look.is_over(state := self._state()):
+                        look = Pass.begin(look, state, self._clock())
+                        break
                     await self._place_one(group, job, look)
-        self._missed = look.missed
+        self._last = look
         self._waiting = {key: why for key, why in self._waiting.items() if key in look.keys}
 
-    async def _place_one(self, group: asyncio.TaskGroup, job: Job, look: _Pass) -> None:
-        if look.turned_away and (generation := self._generation()) != look.generation:
+    def _state(self) -> State:
+        return self._generation(), self._rules
+
+    async def _place_one(self, group: asyncio.TaskGroup, job: Job, look: Pass) -> None:
+        if look.turned_away and (state := self._state()) != look.turned_away_at:
             # There may be room now for whose turn was before this one's.
-            look.generation = generation
+            look.turned_away_at = state
             for other in list(look.turned_away.values()):
                 if other.namespace != job.namespace:
                     await self._try(group, other, look)
         if job.match_key not in look.keys:
             await self._try(group, job, look)
 
-    async def _try(self, group: asyncio.TaskGroup, job: Job, look: _Pass) -> None:
-        spec = self._missed.get(job.job_id) or look.missed.get(job.job_id)
-        spec = spec or JobSpec.model_validate(job.spec)
+    async def _try(self, group: asyncio.TaskGroup, job: Job, look: Pass) -> None:
+        spec = look.spec_of(job)
         not_placed = await self._place(group, job, spec)
         if not_placed is None:
-            look.keys.discard(job.match_key)
-            look.missed.pop(job.job_id, None)
-            look.turned_away.pop(job.namespace, None)
-            return
-        look.keys.add(job.match_key)
-        look.missed[job.job_id] = spec
-        if isinstance(not_placed, NotAcquired) and not_placed.verdict.somebody:
-            look.turned_away.setdefault(job.namespace, job)
+            look.placed(job)
+        else:
+            look.miss(job, spec, not_placed, for_once=bool(self._resting))
 
     async def _place(
         self, group: asyncio.TaskGroup, job: Job, spec: JobSpec

@@ -47,6 +47,10 @@ class Dispatcher(Protocol):
         """A job may have become startable."""
         ...
 
+    def look_anew(self) -> None:
+        """So may jobs that wait have, of which the registry says nothing: rules have changed."""
+        ...
+
     def cancel(self, job_id: str) -> None:
         """A running job has been marked for cancelling in the ledger; stop its attempt."""
         ...

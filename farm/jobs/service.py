@@ -20,6 +20,7 @@ from farm.jobs.ids import JobIds
 from farm.jobs.interventions import Done, Interventions, Wanted
 from farm.jobs.neighbours import Neighbours
 from farm.jobs.ports import Dispatcher
+from farm.jobs.reading import JobReading
 from farm.protocol.nearest import nearest
 from farm.stores.identity_records import Mode, NewBorrowing
 from farm.stores.ports.deployments import QueueCatalogue
@@ -40,8 +41,11 @@ _DECIDED: Mapping[Decision, JobState] = {
 }
 
 
-class JobService:
-    """Writes to the ledger first; only then do the dispatcher and the watchers hear of it."""
+class JobService(JobReading):
+    """What a library offers of jobs, and the HTTP API: each call is for one namespace (P16).
+
+    Writes to the ledger first; only then do the dispatcher and the watchers hear of it.
+    """
 
     def __init__(
         self,
@@ -55,7 +59,7 @@ class JobService:
         *,
         queues: QueueCatalogue,
     ) -> None:
-        self._ledger = ledger
+        super().__init__(ledger)
         self._identities = identities
         self._dispatcher = dispatcher
         self._interventions = interventions

@@ -56,6 +56,7 @@ from farm.stores.ledger import (
     SqlLedger,
     SqlNamespaces,
 )
+from farm.stores.ports.routes import LEASE_S
 from farm.telemetry import configure_logging
 from farm.verify import VERIFY, Verifier
 from farm.verify.stage import Farm
@@ -174,18 +175,20 @@ async def _running(
             gone_after_s=gone_after_s,
         )
     disconnects = Disconnects(jobs.manager, clock, grace_s=settings.link.grace_s)
-    bridges = Bridges(stores.parcels)
+    bridges = Bridges(
+        stores.parcels, silence_s=LEASE_S if stores.relay is None else stores.relay.lease_s
+    )
     channels = AgentChannels(
         app_node.tell_here, lambda token, client: links.owns(token, client), bridges
     )
 
     def moved(namespace: Namespace) -> None:
         jobs.manager.placement_changed(namespace)
-        jobs.dispatcher.wake()
+        jobs.dispatcher.look_anew()
 
     def deployed(namespace: Namespace) -> None:
         queues.changed(namespace)
-        jobs.dispatcher.wake()
+        jobs.dispatcher.look_anew()
 
     namespaces = NamespaceBook(
         stored,
@@ -196,7 +199,12 @@ async def _running(
         moved=moved,
     )
     registrations = Registrations(
-        registry, clock, gate=namespaces, tell=stores.events.publish, metrics=metrics
+        registry,
+        clock,
+        gate=namespaces,
+        tell=stores.events.publish,
+        metrics=metrics,
+        probation=True,
     )
     links = AgentLinks(
         registry=registry,

@@ -1,5 +1,6 @@
 """One acquisition: what the store has at hand; else a snapshot, a choice, and the store's word."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +10,7 @@ from farm.core import decide, tiers
 from farm.core.census import Declaration, Declared
 from farm.core.decide import ContextKey, Verdict
 from farm.core.eligibility import Reason
+from farm.core.looks import Looks
 from farm.core.model import Assignment, Client, ClientId, Instant, Namespace, Request, Snapshot
 from farm.core.placement import MUST_CREATE, Means
 from farm.core.reservation import Denial
@@ -26,6 +28,8 @@ ANY = "any"
 Owner = Callable[[Namespace, ClientId], str]
 """Which manager creates on a client for a namespace, or `any`."""
 _FRESH_READS = 3
+_AT_ONCE = 500
+"""So many agents are looked at before others have their turn; a millisecond's work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +88,8 @@ class Acquisition:
         queue = await self._look_up(request)
         walked = await self._placements.tiers(request)
         if walked is None or queue.declaration is Declaration.UNDECLARED:
-            snapshot = await self._read(request.namespace, self._clock())
-            return self._explain(request, snapshot, walked, queue)
+            looks = await self._read(request, self._clock())
+            return self._explain(request, looks, walked, queue)
         reads = 1
         outcome = await self._walk(wish, walked, queue, first=True)
         while isinstance(outcome, Verdict) and _was_lost(outcome) and reads < _FRESH_READS:
@@ -97,19 +101,19 @@ class Acquisition:
         self, wish: Wish, walked: Sequence[Tier], queue: Declared, *, first: bool
     ) -> Assignment | Creation | Verdict:
         """Try tier by tier. An earlier one is given up only where nothing can be had or made."""
-        now, snapshot = self._clock(), None
+        now, looks = self._clock(), None
         passed: list[_Passed] = []
         for tier in walked:
             asked = replace(wish, request=tiers.at(wish.request, tier))
             if first and (at_hand := await self._first_fit(asked)) is not None:
                 return at_hand
-            snapshot = snapshot or await self._read(wish.request.namespace, now)
-            found = await self._look(asked, snapshot, now)
+            looks = looks or await self._read(wish.request, now)
+            found = await self._look(asked, looks, now)
             if not isinstance(found, _Passed):
                 return found
             passed.append(found)
-        snapshot = snapshot or await self._read(wish.request.namespace, now)
-        verdict = self._explain(wish.request, snapshot, walked, queue)
+        looks = looks or await self._read(wish.request, now)
+        verdict = self._explain(wish.request, looks, walked, queue)
         for one in passed:
             verdict = replace(
                 verdict,
@@ -119,47 +123,48 @@ class Acquisition:
         return verdict
 
     async def _look(
-        self, wish: Wish, snapshot: Snapshot, now: Instant
+        self, wish: Wish, looks: Looks, now: Instant
     ) -> Assignment | Creation | _Passed:
         request = wish.request
         taken = await self._chooser.take(
-            request, snapshot, wish.strategy, now=now, timeout_s=wish.timeout_s
+            request, looks, wish.strategy, now=now, timeout_s=wish.timeout_s
         )
         if isinstance(taken, Assignment):
             return taken
-        means = self._means(request.namespace, snapshot)
-        created = await self._reserve(wish, snapshot, means, now)
+        created = await self._reserve(wish, looks, now)
         if isinstance(created, Creation):
             return created
-        lost = {client_id: r for (client_id, _), r in taken.contexts.items() if _is_loss(r)}
+        lost = {
+            client_id: r for (client_id, _), r in taken.contexts.items() if r is Reason.LOST_RACE
+        }
         return _Passed(clients={**lost, **created}, contexts=taken.contexts)
 
-    def _refuse(self, request: Request, snapshot: Snapshot, queue: Declared) -> Verdict:
+    def _refuse(self, request: Request, looks: Looks, queue: Declared) -> Verdict:
         """Say of those who might do that it is not known whether they may."""
-        verdict = decide.explain(request, snapshot)
+        verdict = decide.explain(request, looks)
         clients = {
             key: reason if reason in _WHATEVER_THE_PLACEMENT else Reason.PLACEMENT_UNKNOWN
             for key, reason in verdict.clients.items()
         }
         return Verdict(clients=clients, contexts={}, queue=queue)
 
-    def _means(self, namespace: Namespace, snapshot: Snapshot) -> Means:
-        return self._provisioner.means(self._not_ours(namespace, snapshot))
+    def _means(self, request: Request, looks: Looks) -> Means:
+        return self._provisioner.means(self._not_ours(request.namespace, looks.snapshot))
 
     async def explain(self, request: Request) -> tuple[Snapshot, Verdict]:
         """Say why nothing would do now, with the reading that says it; takes nothing."""
         queue = await self._look_up(request)
         walked = await self._placements.tiers(request)
-        snapshot = await self._read(request.namespace, self._clock())
-        return snapshot, self._explain(request, snapshot, walked, queue)
+        looks = await self._read(request, self._clock())
+        return looks.snapshot, self._explain(request, looks, walked, queue)
 
     def _explain(
-        self, request: Request, snapshot: Snapshot, walked: Sequence[Tier] | None, queue: Declared
+        self, request: Request, looks: Looks, walked: Sequence[Tier] | None, queue: Declared
     ) -> Verdict:
         if walked is None and queue.declaration is not Declaration.UNDECLARED:
-            return self._refuse(request, snapshot, queue)
-        means = self._means(request.namespace, snapshot)
-        return replace(decide.explain(request, snapshot, means, walked), queue=queue)
+            return self._refuse(request, looks, queue)
+        means = self._means(request, looks)
+        return replace(decide.explain(request, looks, means, walked), queue=queue)
 
     async def _look_up(self, request: Request) -> Declared:
         return await self._queues.look_up(request.namespace, request.task_queue)
@@ -173,10 +178,10 @@ class Acquisition:
         return await self._first(wish.request, now=self._clock(), timeout_s=wish.timeout_s)
 
     async def _reserve(
-        self, wish: Wish, snapshot: Snapshot, means: Means, now: Instant
+        self, wish: Wish, looks: Looks, now: Instant
     ) -> Creation | Mapping[ClientId, Reason]:
         refused: dict[ClientId, Reason] = {}
-        for site in decide.sites(wish.request, snapshot, means):
+        for site in decide.sites(wish.request, looks, self._means(wish.request, looks)):
             if site.client_id in wish.create_not_on:
                 refused[site.client_id] = Reason.CREATION_FAILED
                 continue
@@ -191,7 +196,18 @@ class Acquisition:
             refused[site.client_id] = Reason.LOST_RACE
         return refused
 
-    async def _read(self, namespace: Namespace, now: Instant) -> Snapshot:
+    async def _read(self, request: Request, now: Instant) -> Looks:
+        """Read all there is. Nothing was at hand, so mostly nothing will do, and all is looked at.
+
+        Others have their turn in between: it may be very much.
+        """
+        looks = Looks(request, await self._snapshot(request.namespace, now))
+        for _ in range(len(looks.snapshot.clients) // _AT_ONCE if self._first else 0):
+            looks.further(_AT_ONCE)
+            await asyncio.sleep(0)
+        return looks
+
+    async def _snapshot(self, namespace: Namespace, now: Instant) -> Snapshot:
         if self._presence is None:
             return await self._registry.snapshot(now=now)
         present = await self._presence.presence(namespace, now=now)
@@ -220,11 +236,7 @@ _WHATEVER_THE_PLACEMENT = (
 
 
 def _was_lost(verdict: Verdict) -> bool:
-    return any(_is_loss(reason) for reason in verdict.clients.values())
-
-
-def _is_loss(reason: Reason) -> bool:
-    return reason is Reason.LOST_RACE
+    return Reason.LOST_RACE in verdict.clients.values()
 
 
 def _as_present(client: Client, present: Mapping[ClientId, Mapping[str, Any]]) -> Client:

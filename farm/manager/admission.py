@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import prometheus_client
@@ -62,6 +62,7 @@ class Registrations:
         gate: Mints namespaces and holds their placement; without one neither is done.
         tell: Hears of those who come and go.
         metrics: Where refusals are counted.
+        probation: An agent is not chosen until it has answered on its link; wants a `Prober`.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Registrations:
         gate: NamespaceGate | None = None,
         tell: Tell = lambda *_: None,
         metrics: prometheus_client.CollectorRegistry | None = None,
+        probation: bool = False,
     ) -> None:
         self._refusals = prometheus_client.Counter(
             "farm_admission_refusals",
@@ -85,6 +87,7 @@ class Registrations:
         self._tell = tell
         self.audit = AdmissionAudit(tell, clock)
         self._current: dict[ClientId, Registration] = {}
+        self._kept_out = Exclusion.OPENING_PROBATION if probation else None
 
     def verdict(self, client_id: ClientId, exclusion: Exclusion | None) -> None:
         """Tell that an agent that is linked here is kept out for now, or is not any more."""
@@ -133,7 +136,7 @@ class Registrations:
 
     async def _insert(self, knock: Knock) -> Client | Refusal:
         registered = await self._registry.register(
-            knock.client,
+            replace(knock.client, excluded=self._kept_out),
             epoch_name=knock.epoch_name,
             highest_token=knock.highest_token,
             now=self._clock(),

@@ -1,4 +1,4 @@
-"""Taking one of the idle contexts of a snapshot."""
+"""Taking one of the idle contexts of a reading."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from farm.core import decide
 from farm.core.decide import Candidate, ContextKey
 from farm.core.eligibility import Reason
-from farm.core.model import Assignment, Instant, Request, Snapshot
+from farm.core.looks import Looks
+from farm.core.model import Assignment, Instant, Request
 from farm.core.reservation import Denial
 from farm.manager.strategies import Strategy, Turns, ask
 from farm.stores.ports.registries import AssignmentRegistry
@@ -29,21 +30,21 @@ class Chooser:
     async def take(
         self,
         request: Request,
-        snapshot: Snapshot,
+        looks: Looks,
         strategy: Strategy | None,
         *,
         now: Instant,
         timeout_s: float,
     ) -> Assignment | PassedOver:
-        """Take the candidate chosen, or after a lost assign the next, of those of the snapshot.
+        """Take the candidate chosen, or after a lost assign the next, of those of the reading.
 
         Raises:
             StrategyError: If the strategy fails; nothing was taken.
         """
         lost: dict[ContextKey, Reason] = {}
         if strategy is None:
-            return await self._in_order(request, snapshot, lost, now, timeout_s)
-        left = decide.candidates(request, snapshot)
+            return await self._in_order(request, looks, lost, now, timeout_s)
+        left = decide.candidates(request, looks)
         # Affinity comes before the strategy's choice: that client's candidates first, then others.
         near = [c for c in left if c.client_id == request.affinity_client_id]
         others = [c for c in left if c.client_id != request.affinity_client_id]
@@ -56,13 +57,13 @@ class Chooser:
     async def _in_order(
         self,
         request: Request,
-        snapshot: Snapshot,
+        looks: Looks,
         lost: dict[ContextKey, Reason],
         now: Instant,
         timeout_s: float,
     ) -> Assignment | PassedOver:
         full = None
-        for candidate in decide.each_candidate(request, snapshot):
+        for candidate in decide.each_candidate(request, looks):
             outcome: Assignment | Denial = Denial.FULL
             if candidate.client_id != full:
                 outcome = await self._assign(request, candidate, now, timeout_s)

@@ -1,14 +1,14 @@
 """Agents that are to leave: fenced first, then told; and those that are taken off the register."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter
 
 from farm.clock import Clock
-from farm.core.model import Client, ClientId, LinkId
-from farm.errors import ClientAbsentError
+from farm.core.model import Client, ClientId, LinkId, Namespace
+from farm.errors import ClientAbsentError, ForbiddenError
 from farm.manager.agent_news import AgentNews, LeavingReason
 from farm.manager.delivery import AppNode
 from farm.protocol import messages as wire
@@ -23,13 +23,22 @@ class Left(StrEnum):
     DRAINING = "draining"
     """It was told: it finishes what runs, takes nothing new, says goodbye and ends."""
     DEREGISTERED = "deregistered"
-    """It could not be told, or was to be removed: it is out of reach, unless it dials again."""
+    """It could not be told, or was to be removed, and held nothing: it is known no more."""
+    DISCONNECTED = "disconnected"
+    """It could not be told, or was to be removed, and holds something: its link has been ended.
+
+    That proves nothing of what it runs. So what it holds stays held, and it stays on the register,
+    until it has dialled again, or is known to be gone.
+    """
     UNKNOWN = "unknown"
     """There is no such agent."""
 
 
 class Leaving:
-    """Lets agents go.
+    """Lets agents go. Each call is for one namespace (P16), or for all of the farm with None.
+
+    An agent that does not serve the namespace is unknown to it. One that serves others, too, is
+    theirs as well: no one namespace lets it go.
 
     Args:
         registry: Where they are fenced and forgotten.
@@ -65,21 +74,33 @@ class Leaving:
             ["outcome"],
             registry=metrics,
         )
-        for outcome in (Left.DRAINING, Left.DEREGISTERED):
+        for outcome in (Left.DRAINING, Left.DEREGISTERED, Left.DISCONNECTED):
             self._drains.labels(outcome.value)
 
-    async def drain(self, client_id: ClientId, *, by: str, drain_s: float | None = None) -> Left:
+    async def drain(
+        self,
+        namespace: Namespace | None,
+        client_id: ClientId,
+        *,
+        by: str,
+        drain_s: float | None = None,
+    ) -> Left:
         """Let an agent finish what it runs, and leave. When this returns it is given nothing new.
 
         Asked again it is told again. An agent that can't be told is removed, as by `remove`.
 
         Raises:
+            ForbiddenError: If it serves other namespaces, too.
             StoreUnavailableError: If a store can't be asked; it may be fenced and not told.
         """
-        if not await self._registry.fence(client_id, by=by, now=self._clock()):
-            return Left.UNKNOWN
-        client = await self._find(client_id)
+        client = await self._find(namespace, client_id)
         if client is None:
+            return Left.UNKNOWN
+        return await self._drain(client, by=by, drain_s=drain_s)
+
+    async def _drain(self, client: Client, *, by: str, drain_s: float | None) -> Left:
+        client_id = client.client_id
+        if not await self._registry.fence(client_id, by=by, now=self._clock()):
             return Left.UNKNOWN
         deadline_s = self._drain_s if drain_s is None else drain_s
         try:
@@ -88,57 +109,86 @@ class Leaving:
             log.error(  # noqa: TRY400 - where in our code it was noticed tells nobody anything
                 "drain.not_told", **_identity(client), by=by, reason=error.detail
             )
-            await self._remove(client)
-            self._drains.labels(Left.DEREGISTERED.value).inc()
-            return Left.DEREGISTERED
+            left = await self._remove(client_id)
+            if left is not Left.UNKNOWN:
+                self._drains.labels(left.value).inc()
+            return left
         log.info("drain.told", **_identity(client), by=by, deadline_s=deadline_s)
         self._news.draining(client, True, "", by)
         self._drains.labels(Left.DRAINING.value).inc()
         return Left.DRAINING
 
     async def drain_all(
-        self, clients: Iterable[Client], *, by: str, drain_s: float | None = None
+        self,
+        namespace: Namespace | None,
+        wanted: Callable[[Client], bool],
+        *,
+        by: str,
+        drain_s: float | None = None,
     ) -> Mapping[ClientId, Left]:
-        """Do so with several: all are fenced before the first is told."""
-        among = [client.client_id for client in clients]
-        for client_id in among:
-            await self._registry.fence(client_id, by=by, now=self._clock())
+        """Do so with those that are wanted: all are fenced before the first is told.
+
+        Those that serve other namespaces, too, are passed over.
+        """
+        snapshot = await self._registry.snapshot(now=self._clock())
+        among = [one for one in snapshot.clients if _may(namespace, one) and wanted(one)]
+        for client in among:
+            await self._registry.fence(client.client_id, by=by, now=self._clock())
         return {
-            client_id: await self.drain(client_id, by=by, drain_s=drain_s) for client_id in among
+            client.client_id: await self._drain(client, by=by, drain_s=drain_s) for client in among
         }
 
-    async def remove(self, client_id: ClientId, *, by: str) -> Left:
-        """Take an agent off the register and end its link; it may dial again.
+    async def remove(self, namespace: Namespace | None, client_id: ClientId, *, by: str) -> Left:
+        """Take an agent off the register and end its link; it may dial again, and is a fresh one.
 
-        What it holds is not taken for dead: it stays held, out of reach, until the agent comes back
-        or is known to be gone.
+        One that holds something is `DISCONNECTED`: P12 lets nobody take that for dead.
 
         Raises:
+            ForbiddenError: If it serves other namespaces, too.
             StoreUnavailableError: If the registry can't be asked.
         """
-        # Nothing new can be lent to it between the reading and the removal.
+        if await self._find(namespace, client_id) is None:
+            return Left.UNKNOWN
+        # Nothing new can be lent to it between the next reading and the removal.
         if not await self._registry.fence(client_id, by=by, now=self._clock()):
             return Left.UNKNOWN
-        client = await self._find(client_id)
+        left = await self._remove(client_id)
+        log.warning("agent.removed", client_id=client_id, by=by, outcome=left.value)
+        return left
+
+    async def _remove(self, client_id: ClientId) -> Left:
+        client = await self._find(None, client_id)
         if client is None:
             return Left.UNKNOWN
-        log.warning("agent.removed", **_identity(client), by=by, holds=len(client.assignments))
-        await self._remove(client)
-        return Left.DEREGISTERED
-
-    async def _remove(self, client: Client) -> None:
+        left = Left.DISCONNECTED if client.assignments else Left.DEREGISTERED
         if client.link is not None and await self._registry.unlink(
-            client.client_id, client.link, now=self._clock()
+            client_id, client.link, now=self._clock()
         ):
-            self._news.disconnected(client, LeavingReason.DEREGISTERED)
-        if not client.assignments:
-            await self._registry.remove(client.client_id, epoch=client.epoch)
+            self._news.disconnected(client, _REASONS[left])
+        if left is Left.DEREGISTERED:
+            await self._registry.remove(client_id, epoch=client.epoch)
         if client.link is not None:
-            self._end_link(client.client_id, client.link)
+            self._end_link(client_id, client.link)
+        return left
 
-    async def _find(self, client_id: ClientId) -> Client | None:
+    async def _find(self, namespace: Namespace | None, client_id: ClientId) -> Client | None:
         snapshot = await self._registry.snapshot(now=self._clock())
-        return next((one for one in snapshot.clients if one.client_id == client_id), None)
+        client = next((one for one in snapshot.clients if one.client_id == client_id), None)
+        if client is None or _may(namespace, client):
+            return client
+        if namespace not in client.namespaces:
+            return None
+        raise ForbiddenError(f"agent {client_id} serves other namespaces, too", client_id=client_id)
+
+
+_REASONS = {
+    Left.DISCONNECTED: LeavingReason.DISCONNECT,
+    Left.DEREGISTERED: LeavingReason.DEREGISTERED,
+}
+
+
+def _may(namespace: Namespace | None, client: Client) -> bool:
+    return namespace is None or set(client.namespaces) == {namespace}
 
 
 def _identity(client: Client) -> Mapping[str, object]:

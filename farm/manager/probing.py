@@ -29,6 +29,9 @@ Tell = Callable[[ClientId, Exclusion | None], None]
 _NONCE = "probe-"
 """So begin the nonces of questions. Those of heartbeats are numbers, which their agent counts."""
 
+_PUBLISHED = frozenset({Exclusion.REACHABILITY_LOST})
+"""Probation is noted where an agent registers, in the same step."""
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Held:
@@ -89,13 +92,12 @@ class Prober:
     # farm.manager.delivery.LinkWatcher
 
     async def opened(self, client_id: ClientId, link: LinkId, send: Send) -> None:
-        """See `LinkWatcher.opened`: its agent is not chosen until it has answered on it."""
+        """See `LinkWatcher.opened`: its agent, registered in probation, is asked at once."""
         known = self._held.get(client_id)
         if known is not None and known.link == link:
             return
         held = self._held[client_id] = _Held(link=link, send=send)
         self._judge(client_id)
-        await self._publish()
         await self._ask(client_id, held)
 
     async def answered(self, client_id: ClientId, link: LinkId, nonce: str) -> None:
@@ -106,9 +108,13 @@ class Prober:
         line = reachability.answered(held.line, int(number))
         if line is None:
             return
+        proves, was = not held.line.proven, self._excluded.get(client_id)
         held.line = line
         self._outcomes.labels("answered").inc()
-        if self._judge(client_id):
+        self._judge(client_id)
+        if proves:
+            await self._registry.proven(client_id, link)
+        if was is Exclusion.REACHABILITY_LOST and client_id not in self._excluded:
             await self._publish()
 
     async def closed(self, client_id: ClientId, link: LinkId) -> None:
@@ -117,7 +123,7 @@ class Prober:
         if held is None or held.link != link:
             return
         del self._held[client_id]
-        if self._excluded.pop(client_id, None) is not None:
+        if self._excluded.pop(client_id, None) is Exclusion.REACHABILITY_LOST:
             await self._publish()
 
     # The rounds
@@ -201,7 +207,7 @@ class Prober:
             covered = self._wanted
             await self._registry.publish_exclusions(
                 self._coordinator,
-                dict(self._excluded),
+                {id: kind for id, kind in self._excluded.items() if kind in _PUBLISHED},
                 now=self._clock(),
                 lease_s=self._window_s,
             )

@@ -211,13 +211,7 @@ def farm(name: str, dials: list[str], window_s: float) -> Handler:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         if name not in dials:
-            welcome = wire.Welcome(
-                epoch_number=1,
-                capacity=wire.Capacity(),
-                heartbeat_interval_s=window_s / 4,
-                window_s=window_s,
-            )
-            await socket.send_str(welcome.model_dump_json())
+            await socket.send_str(welcome(window_s))
         dials.append(name)
         await socket.close()
         return socket
@@ -265,3 +259,60 @@ async def test_where_one_farm_is_not_there_the_next_is_dialled(
         task = group.create_task(link.run(lambda _: None))
         await until(lambda: dials)
         task.cancel()
+
+
+async def test_a_farm_that_has_fallen_silent_is_dialled_anew_before_its_window_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(agent_link, "_FIRST_WAIT_S", 0.001)
+    at: list[float] = []
+    now = asyncio.get_running_loop().time
+
+    async def let_in_and_fall_silent(request: web.Request) -> web.StreamResponse:
+        at.append(now())
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.send_str(welcome(window_s=1.0))
+        async for _ in socket:
+            pass
+        return socket
+
+    async with (
+        serving("GET", "/v1/agent", let_in_and_fall_silent) as url,
+        dialling(url) as (link, told),
+    ):
+        await until(lambda: len(at) == 2, within_s=5)
+        assert at[1] - at[0] > 0.4
+        assert [LinkUp(), LinkDown()] == [t for t in told if not isinstance(t, Heard)][:2]
+        assert link.url == url
+
+
+async def test_a_farm_that_answers_is_stayed_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_link, "_FIRST_WAIT_S", 0.001)
+    dials = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        dials.append(request)
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.send_str(welcome(window_s=0.8))
+        for number in range(8):  # twice the window, in all
+            await asyncio.sleep(0.2)
+            await socket.send_str(wire.Ping(nonce=f"{number}").model_dump_json())
+        async for _ in socket:
+            pass
+        return socket
+
+    async with serving("GET", "/v1/agent", answer) as url, dialling(url) as (_, told):
+        heard = Heard(wire.Ping(nonce="7"))
+        await until(lambda: heard in told)
+        assert len(dials) == 1
+
+
+def welcome(window_s: float) -> str:
+    return wire.Welcome(
+        epoch_number=1,
+        capacity=wire.Capacity(),
+        heartbeat_interval_s=window_s / 4,
+        window_s=window_s,
+    ).model_dump_json()

@@ -88,6 +88,9 @@ class StandInDispatcher:
     def wake(self) -> None:
         self.woken += 1
 
+    def look_anew(self) -> None:
+        self.wake()
+
     def cancel(self, job_id: str) -> None:
         self.cancelled.append(job_id)
 
@@ -287,7 +290,7 @@ async def running(
             system_clock,
             minting=minting,
             tell=lambda *event: told.append(event),
-            moved=lambda _: dispatcher.wake(),
+            moved=lambda _: dispatcher.look_anew(),
         )
         await namespaces.create(DEFAULT, Origin.START_MINT)
         log = MemoryCommandLog(since=system_clock(), retention=Retention(keep=10))

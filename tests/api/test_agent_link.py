@@ -18,7 +18,7 @@ from agent.connecting import Dial, longpoll, websocket
 from agent.link import FarmLink
 from agent.machine.events import Heard, LinkDown, LinkUp
 from agent.ports import LinkRefused
-from farm.api import convert
+from farm.api import agent_link, convert
 from farm.api.agent_link import AgentLinks, LinkRules
 from farm.api.agents import agent_route
 from farm.api.errors import problems
@@ -68,11 +68,14 @@ async def serving(
     registry: RedisRegistry | None = None,
     name: str | None = None,
     bearer: Principal = BEARER,
+    probation: bool = False,
 ) -> AsyncIterator[Served]:
     async with farm_on(directory, registry=registry, name=name) as farm:
         links = AgentLinks(
             registry=farm.registry,
-            registrations=Registrations(farm.registry, farm.clock, tell=farm.events.publish),
+            registrations=Registrations(
+                farm.registry, farm.clock, tell=farm.events.publish, probation=probation
+            ),
             app_node=farm.node,
             dispatcher=farm.dispatcher,
             recorder=farm.recorder,
@@ -680,6 +683,19 @@ async def test_an_agent_that_reads_nothing_is_cut_off(served: Served, agent: Dia
 
     with pytest.raises(Exception, match="stopped reading"):
         await flood()
+
+
+async def test_agents_that_answer_nothing_keep_nobody_from_leaving_them(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_link, "_CLOSE_S", 0.2)
+    headers = {"Authorization": "Bearer good"}
+    async with aiohttp.ClientSession(headers=headers) as session:
+        silent = [await session.ws_connect(f"{served.url}/v1/agent") for _ in range(3)]
+        await until(lambda: len(served.links._links) == len(silent))
+        async with asyncio.timeout(5):
+            await served.links.close_all()
+        await until(lambda: not served.links._links)
 
 
 async def test_nobody_hears_of_a_store_that_fails_while_a_link_closes(

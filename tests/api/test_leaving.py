@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from farm.clock import system_clock
 from farm.core.model import Client, ClientId, ContextId, Instant, LinkId, Namespace
 from farm.core.reservation import Denial
-from farm.errors import ClientAbsentError
+from farm.errors import ClientAbsentError, ForbiddenError
 from farm.manager.leaving import Left
 from farm.protocol import messages as wire
 from tests.api.stack import DEFAULT, Stack
@@ -98,8 +98,8 @@ async def test_what_a_drained_agent_holds_it_goes_on_holding(stack: Stack) -> No
 
 async def test_who_is_not_known_can_not_be_drained_or_removed(stack: Stack) -> None:
     assert (await post(stack, "nobody/drain"))[0] == 404
-    assert await stack.leaving.drain(ClientId("nobody"), by="x") is Left.UNKNOWN
-    assert await stack.leaving.remove(ClientId("nobody"), by="x") is Left.UNKNOWN
+    assert await stack.leaving.drain(None, ClientId("nobody"), by="x") is Left.UNKNOWN
+    assert await stack.leaving.remove(None, ClientId("nobody"), by="x") is Left.UNKNOWN
 
 
 async def test_who_can_not_be_told_is_deregistered_after_an_error_that_names_it(
@@ -131,7 +131,7 @@ async def test_what_an_agent_holds_that_can_not_be_told_is_not_taken_for_dead(
     await connected(stack)
     held = await take(stack)
     await stack.node.detach(A, LinkId("link-a"))
-    await post(stack, "a/drain")
+    assert (await post(stack, "a/drain"))[1]["outcome"] == "disconnected"
     client = await known(stack)
     assert client is not None
     assert client.link is None
@@ -215,6 +215,50 @@ async def test_a_removed_agent_is_forgotten_and_its_link_ended(stack: Stack) -> 
     assert stack.ended == [A]
     async with stack.http.delete(f"{stack.url}/v1/agents/a", headers=stack.as_admin()) as response:
         assert response.status == 404
+
+
+async def test_a_busy_agent_that_is_removed_is_out_of_reach_and_holds_what_it_held(
+    stack: Stack,
+) -> None:
+    before = stack.events.last()
+    await connected(stack)
+    held = await take(stack)
+    for _ in range(2):
+        async with stack.http.delete(
+            f"{stack.url}/v1/agents/a", headers=stack.as_admin()
+        ) as response:
+            assert (response.status, (await response.json())["outcome"]) == (200, "disconnected")
+    assert stack.ended == [A]
+    client = await known(stack)
+    assert client is not None
+    assert client.link is None
+    assert await stack.registry.holds(A, held.context_id, held.token)
+    told = stack.events.read(DEFAULT, before, limit=10)
+    assert told is not None
+    # Nothing proves that what it runs has ended, so that is not said.
+    assert [(e.kind, e.data["reason"]) for e in told.events] == [
+        ("agent_disconnected", "disconnect")
+    ]
+    await stack.registry.release(A, held.context_id, held.token)
+    assert await stack.leaving.remove(DEFAULT, A, by="x") is Left.DEREGISTERED
+    assert await known(stack) is None
+
+
+async def test_a_library_reaches_no_agent_of_another_namespace(stack: Stack) -> None:
+    """As over HTTP: one that serves others alone is unknown, one that serves both is theirs too."""
+    await connected(stack, "a", namespaces=(DEFAULT, OTHER))
+    await connected(stack, "b", namespaces=(OTHER,))
+    for call in (stack.leaving.drain, stack.leaving.remove):
+        assert await call(DEFAULT, B, by="x") is Left.UNKNOWN
+        with pytest.raises(ForbiddenError):
+            await call(DEFAULT, A, by="x")
+    assert await stack.leaving.drain_all(DEFAULT, lambda _: True, by="x") == {}
+    for client_id in (A, B):
+        client = await known(stack, client_id)
+        assert client is not None
+        assert not client.draining
+        assert client.link is not None
+    assert set(await stack.leaving.drain_all(None, lambda _: True, by="x")) == {A, B}
 
 
 async def test_drains_are_told_and_counted(stack: Stack) -> None:

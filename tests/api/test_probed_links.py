@@ -22,12 +22,22 @@ from tests.jobs.farm import WINDOW_S, until
 LOST, PROBATION = Exclusion.REACHABILITY_LOST, Exclusion.OPENING_PROBATION
 
 
+class Patient(Prober):
+    """Hears of a link only when it is let."""
+
+    let: asyncio.Event
+
+    async def opened(self, *args: Any) -> None:
+        await self.let.wait()
+        await super().opened(*args)
+
+
 @dataclass
 class Probed:
     """A farm that asks its agents, as often as the test says."""
 
     served: Served
-    prober: Prober
+    prober: Patient
 
     async def known(self) -> Client:
         found: Client = await client(self.served)
@@ -41,8 +51,8 @@ class Probed:
 
 @pytest.fixture
 async def probed(tmp_path: Path) -> AsyncIterator[Probed]:
-    async with serving(tmp_path) as served:
-        prober = Prober(
+    async with serving(tmp_path, probation=True) as served:
+        prober = Patient(
             served.farm.registry,
             served.farm.clock,
             coordinator="farm",
@@ -50,6 +60,8 @@ async def probed(tmp_path: Path) -> AsyncIterator[Probed]:
             metrics=CollectorRegistry(),
             end=served.links.end,
         )
+        prober.let = asyncio.Event()
+        prober.let.set()
         served.farm.node._watcher = prober
         yield Probed(served, prober)
 
@@ -85,6 +97,38 @@ async def test_it_is_welcomed_before_it_is_asked_and_chosen_only_when_its_runtim
     await agent.link.send(wire.Pong(nonce="1"))
     await answer(agent)
     await probed.comes_to_be(None)
+
+
+async def test_one_that_comes_back_is_given_nothing_before_it_is_asked(
+    probed: Probed, agent: Dialled
+) -> None:
+    """Its tab is there already: between its registration and the question nothing is placed."""
+    await agent.greeted()
+    await answer(agent)
+    await probed.comes_to_be(None)
+    reports = wire.ContextReport(context_id="T1", window_id="W1")
+    await agent.link.send(
+        wire.Report(
+            epoch_number=1,
+            number=1,
+            windows=(wire.WindowReport(window_id="W1"),),
+            contexts=(reports,),
+        )
+    )
+    probed.prober.let.clear()
+    await agent.hang_up()
+    await until(lambda: agent.count(LinkDown))
+    await agent.greeted()
+    job_id = await probed.served.farm.submit()
+    known = await probed.known()
+    assert (known.link is not None, len(known.contexts)) == (True, 1)
+    assert known.excluded is PROBATION
+    await probed.served.farm.state(job_id, "queued")
+    assert known.assignments == {}
+    probed.prober.let.set()
+    await answer(agent, 2)
+    await until(lambda: agent.heard(wire.Command))
+    assert (await probed.known()).excluded is None
 
 
 async def test_a_socket_that_is_open_is_no_answer(probed: Probed, agent: Dialled) -> None:

@@ -31,6 +31,20 @@ async def test_one_agent_or_those_of_a_deployment_are_drained(stack: Stack) -> N
         {"client_id": "a", "outcome": "draining"},
         {"client_id": "b", "outcome": "draining"},
     ]
+    await connected(stack, "d", deployment="v3", task_queue="fast", node="rack-2")
+    (head, line) = (await farm(stack, "agents", "--deployment", "v3")).stdout.splitlines()
+    assert dict(zip(head.split(), line.split(), strict=False)).items() >= {
+        ("QUEUE", "fast"),
+        ("NODE", "rack-2"),
+    }
+    shown = await farm(stack, "workers")
+    assert ["d", "fast", "rack-2"] in [row.split()[3:6] for row in shown.stdout.splitlines()]
+    (worker,) = [
+        one
+        for one in json.loads((await farm(stack, "workers", "--json")).stdout)
+        if one["client_id"] == "d"
+    ]
+    assert (worker["task_queue"], worker["node"]) == ("fast", "rack-2")
     shown = await farm(stack, "agents", "--deployment", "v1")
     assert "asked by admin" in shown.stdout
     assert [line.split()[0] for line in shown.stdout.splitlines()[1:]] == ["a", "b"]
@@ -51,7 +65,7 @@ async def test_to_wait_is_to_return_when_they_have_left(stack: Stack) -> None:
         draining = group.create_task(farm(stack, "drain", "--all", "--wait"))
         while not (await stack.registry.snapshot(now=system_clock())).clients[0].draining:
             await asyncio.sleep(0.02)
-        await stack.leaving.remove(ClientId("a"), by="it left")
+        await stack.leaving.remove(None, ClientId("a"), by="it left")
     assert draining.result().exit_code == ExitCode.SUCCEEDED
     ended = await farm(stack, "drain", "--all", "--wait")
     assert ended.exit_code == ExitCode.SUCCEEDED

@@ -122,15 +122,15 @@ async def test_a_removed_agent_dials_again_and_goes_on_with_what_it_runs(
     await place.asked("GET /held/first")
     told = client.cluster_events()
     await anext(told)
-    assert (await client.remove_agent("a")).outcome == "deregistered"
+    assert (await client.remove_agent("a")).outcome == "disconnected"
     kinds: list[tuple[str, object]] = []
     async with asyncio.timeout(30):
         while ("agent_connected", None) not in kinds:
             event = await anext(told)
             assert isinstance(event, ClusterEventView)
             kinds.append((event.kind, event.data.get("reason")))
-    assert kinds.count(("agent_disconnected", "deregistered")) == 1
-    assert ("agent_disconnected", "disconnect") not in kinds
+    assert kinds.count(("agent_disconnected", "disconnect")) == 1
+    assert ("agent_disconnected", "deregistered") not in kinds
     await house.present("a")
     place.let_go("/held/first")
     done = await rested(client, first)

@@ -218,7 +218,7 @@ async def test_what_waits_in_a_queue_that_is_declared_no_more_is_told_so_with_wh
     await told(farm, explaining, job_id, V.NO_LIVE_POLLERS)
     await farm.deployments.declare(NS, "v1", ["chromium"], now=farm.now)
     farm.queues.changed(NS)
-    farm.dispatcher.wake()
+    farm.dispatcher.look_anew()
     why = await told(farm, explaining, job_id, V.NO_QUEUE_DECLARATION)
     assert why.waiting is not None
     assert why.waiting.remedy == "No such task queue is declared: did you mean chromium?"

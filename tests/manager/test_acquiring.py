@@ -80,6 +80,19 @@ async def test_the_registries_alone_are_enough_to_borrow_and_give_back(floor: Fl
 # What is looked at
 
 
+async def test_while_very_many_agents_are_looked_at_others_have_their_turn(floor: Floor) -> None:
+    for number in range(1_100):
+        await floor.agent(f"a{number:04}")
+    turns_had = 0
+    async with asyncio.TaskGroup() as group:
+        missing = group.create_task(missed(floor.manager()))
+        while not missing.done():
+            await asyncio.sleep(0)
+            turns_had += 1
+    assert turns_had > 2
+    assert len(missing.result().verdict.clients) == 1_100
+
+
 async def test_only_who_has_exactly_the_required_metadata_is_asked(floor: Floor) -> None:
     await floor.agent("a", "W1.a", metadata={"region": "eu"})
     await floor.agent("b", "W2.a", metadata={"region": "eu", "account": "billing"})

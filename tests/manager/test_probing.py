@@ -66,7 +66,8 @@ class Desk:
 
     async def connect(self, client_id: ClientId, link: LinkId = LINK) -> None:
         """Let an agent in, and attach its link."""
-        client = await registered(self.registry, hello(client_id, link=link), now=self.clock())
+        comes = hello(client_id, link=link, excluded=PROBATION)
+        client = await registered(self.registry, comes, now=self.clock())
         self.sent[client_id] = []
 
         async def send(message: wire.ToAgent) -> None:
@@ -177,6 +178,7 @@ async def test_who_has_departed_is_not_judged_and_not_excluded_any_more(desk: De
     await desk.rounds(9)
     assert await desk.excluded(A) is LOST
     await desk.node.detach(A, LINK)
+    await desk.registry.unlink(A, LINK, now=desk.clock())
     assert await desk.excluded(A) is None
     await desk.rounds(9)
     assert await desk.registry.exclusions(now=desk.clock()) == {}
@@ -213,14 +215,32 @@ async def test_every_round_publishes_the_whole_set_and_wakes_who_waits(desk: Des
     assert await desk.registry.exclusions(now=desk.clock()) == {B: LOST}
 
 
-async def test_hundreds_that_come_at_once_are_published_in_few_steps(desk: Desk) -> None:
-    async with asyncio.TaskGroup() as group:
-        for n in range(300):
-            group.create_task(desk.connect(ClientId(f"agent-{n}")))
+async def test_hundreds_that_are_back_at_once_are_published_in_few_steps(desk: Desk) -> None:
+    agents = [ClientId(f"agent-{n}") for n in range(300)]
+    for agent in agents:
+        await desk.proven(agent)
+    assert desk.registry.published == 0
+    await desk.rounds(LOST_AFTER + 1)
     found = await desk.registry.exclusions(now=desk.clock())
     assert len(found) == 300
-    assert set(found.values()) == {PROBATION}
+    assert set(found.values()) == {LOST}
+    async with asyncio.TaskGroup() as group:
+        for agent in agents:
+            group.create_task(desk.answer(agent))
+    assert await desk.registry.exclusions(now=desk.clock()) == {}
     assert desk.registry.published < 30
+
+
+async def test_an_agent_that_comes_again_is_kept_out_from_when_it_is_registered(
+    desk: Desk,
+) -> None:
+    await desk.proven(A)
+    await registered(desk.registry, hello(link="link-2", excluded=PROBATION), now=desk.clock())
+    assert await desk.excluded(A) is PROBATION
+    # Before its link is attached its former one proves nothing, nor does a round.
+    await desk.rounds(1, answering=())
+    await desk.node.ponged(A, LINK, "probe-0")
+    assert await desk.excluded(A) is PROBATION
 
 
 async def test_an_idle_agent_that_answers_outlives_ten_windows(desk: Desk) -> None:

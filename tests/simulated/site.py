@@ -1,4 +1,4 @@
-"""`python -m tests.simulated.site FILE`: a site whose log says what has been done to it.
+"""`python -m tests.simulated.site FILE [HOST]`: a site whose log says what has been done to it.
 
 It is a process of its own, which nobody kills: whether anything was done twice is seen from
 outside. `POST /effects` with job, step and attempt is one line of the log, on the disk before it is
@@ -70,11 +70,11 @@ async def opened(log: Path, host: str = "127.0.0.1") -> AsyncIterator[str]:
         os.close(file)
 
 
-async def _serve(log: Path) -> None:
-    async with opened(log) as url:
+async def _serve(log: Path, *host: str) -> None:
+    async with opened(log, *host) as url:
         print(url, flush=True)
         await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(Path(sys.argv[1])))
+    asyncio.run(_serve(Path(sys.argv[1]), *sys.argv[2:]))

@@ -347,6 +347,11 @@ class Both:
         for registry in (self.first, self._second):
             await registry.publish_exclusions(coordinator, excluded, now=now, lease_s=lease_s)
 
+    async def proven(self, client_id: ClientId, link: LinkId) -> bool:
+        one = await self.first.proven(client_id, link)
+        assert one == await self._second.proven(client_id, link)
+        return one
+
     async def exclusions(self, *, now: Instant) -> Mapping[ClientId, Exclusion]:
         one = await self.first.exclusions(now=now)
         assert one == await self._second.exclusions(now=now)

@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
+import socket as tcp
 from collections.abc import AsyncIterator
 from itertools import count
+from socket import IPPROTO_TCP
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, make_url, text
@@ -11,7 +14,10 @@ from sqlalchemy import Connection, make_url, text
 from farm.core.job_states import JobState
 from farm.errors import ConflictError, InvalidInputError, StoreUnavailableError
 from farm.stores.ledger import SqlLedger
+from farm.stores.ledger import postgres as of_postgres
 from farm.stores.ledger.postgres import PostgresDatabase
+from farm.stores.ledger.session import SILENCE_S
+from tests.cable import Cable
 from tests.stores import postgres_server
 from tests.stores.conftest import Databases
 from tests.stores.ledger_rows import NS, T0, accepted, at, new_job, started
@@ -97,6 +103,54 @@ async def test_a_farm_that_lost_its_hold_to_another_writes_nothing_more(
         with pytest.raises(StoreUnavailableError, match="another farm has had the ledger"):
             await accepted(ledger, "j1")
     assert await ledger.jobs(NS, state=None, before=None, limit=10) == []
+
+
+@pytest.fixture
+async def cable(postgres: Databases) -> AsyncIterator[Cable]:
+    async with Cable(postgres.server.folder / ".s.PGSQL.5432").laid() as cable:
+        yield cable
+
+
+def by(cable: Cable, url: str) -> str:
+    """The URL of the same database by the cable."""
+    return f"postgresql://postgres@127.0.0.1:{cable.port}/{make_url(url).database}"
+
+
+async def test_a_farm_that_was_not_told_that_it_lost_its_hold_to_another_writes_nothing_either(
+    postgres: Databases, url: str, cable: Cable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(of_postgres, "_STATEMENT_S", 0.5)
+    ledger = SqlLedger(PostgresDatabase(by(cable, url)))
+    await ledger.open()
+    cable.lose()
+    end_sessions(postgres, url, HOLDING)
+    other = SqlLedger(PostgresDatabase(url))
+    await other.open()
+    await other.close()
+    with pytest.raises(StoreUnavailableError, match="the ledger failed"):
+        await accepted(ledger, "j1")  # by a session of before
+    with pytest.raises(StoreUnavailableError, match="another farm has had the ledger"):
+        await accepted(ledger, "j1")
+    await ledger.close()
+
+
+async def test_a_session_of_which_nothing_is_heard_ends_before_the_server_ends_it(
+    url: str, cable: Cable
+) -> None:
+    database = PostgresDatabase(by(cable, url))
+    await database.open()
+    hold = database._hold._connection
+    assert hold is not None
+    session: Any = (await hold.get_raw_connection()).driver_connection
+    socket = session._transport.get_extra_info("socket")
+    told = {
+        name: socket.getsockopt(IPPROTO_TCP, getattr(tcp, name))
+        for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT")
+    }
+    assert socket.getsockopt(tcp.SOL_SOCKET, tcp.SO_KEEPALIVE)
+    ends_s = told["TCP_KEEPIDLE"] + told["TCP_KEEPINTVL"] * told["TCP_KEEPCNT"]
+    assert ends_s == SILENCE_S < int(of_postgres._SETTINGS["tcp_keepalives_idle"])
+    await database.close()
 
 
 async def test_after_kill_9_of_the_server_what_was_stored_is_there_and_the_ledger_goes_on() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 from sqlalchemy import make_url
@@ -14,6 +14,7 @@ from farm.stores.ledger import SqlLedger
 from farm.stores.ledger.postgres import PostgresDatabase, Share
 from farm.stores.ledger.sharing import SqlSharing
 from farm.stores.records import Attempt
+from tests.cable import Cable
 from tests.stores.conftest import Databases
 from tests.stores.ledger_rows import NS, T0, TOKEN, accepted, finish, new_job, said, started
 
@@ -260,6 +261,33 @@ async def test_a_life_ends_by_itself_when_it_can_not_be_renewed_in_time() -> Non
     async with asyncio.timeout(10):
         await with_no_server.lapsed()
     assert not with_no_server.alive
+
+
+async def test_a_coordinator_whose_database_says_nothing_notices_and_begins_again(
+    postgres: Databases, url: str
+) -> None:
+    name = make_url(url).database
+    async with Cable(postgres.server.folder / ".s.PGSQL.5432").laid() as cable:
+        by_cable = f"postgresql://postgres@127.0.0.1:{cable.port}/{name}"
+        async with members(by_cable, "one", lease_s=1.0) as [one]:
+            life = one.database.life
+            one.database._live(life, asyncio.get_running_loop().time() + 1.0)
+            async with asyncio.timeout(20):
+                cable.lose()
+                with pytest.raises(StoreUnavailableError):
+                    await accepted(one.ledger, "j1")
+                await one.shared.lapsed()
+                assert not one.shared.alive()
+                await accepted_in_another_life(one, "j1")
+            assert one.database.life != life
+
+
+async def accepted_in_another_life(member: Member, job_id: str) -> None:
+    while True:
+        with suppress(StoreUnavailableError):
+            await member.shared.begin_again()
+            await accepted(member.ledger, job_id)
+            return
 
 
 async def test_what_a_lapsed_coordinator_ran_is_adopted_by_one_of_the_living(

@@ -4,11 +4,20 @@ import asyncio
 from typing import Any
 
 from farm.core import decide
-from farm.core.model import Assignment, Capacity, ClientId, ClientType, ContextId, WindowId
+from farm.core.model import (
+    Assignment,
+    Capacity,
+    ClientId,
+    ClientType,
+    ContextId,
+    LinkId,
+    WindowId,
+)
 from farm.core.pools import Exclusion
 from farm.core.reservation import Denial
 from farm.stores.ports.reachability import Reachability
 from tests.stores.pool import (
+    LINK,
     NS,
     T0,
     TIMEOUT_S,
@@ -70,6 +79,76 @@ async def test_a_flow_is_created_on_no_excluded_agent(registry: Everything) -> N
     assert await registry.reserve_flow(A, now=T0) is Denial.NOT_READY
     await published(registry, {})
     assert not isinstance(await registry.reserve_flow(A, now=T0), Denial)
+
+
+async def test_an_agent_on_a_new_link_is_kept_out_from_the_step_on_in_which_it_registers(
+    registry: Everything,
+) -> None:
+    """Also one that comes back in its epoch, whose contexts are there already."""
+    client = await registered(registry)
+    await reported(registry, "T1", "T2", client=client)
+    held = await assigned(registry, "T2")
+    back = hello(link="link-2", excluded=PROBATION)
+    assert (await registered(registry, back)).excluded is None
+    assert (await only(registry)).excluded is PROBATION
+    how: dict[str, Any] = {"now": T0, "timeout_s": TIMEOUT_S}
+    assert await registry.assign(request(), A, ContextId("T1"), **how) is Denial.NOT_READY
+    assert await registry.assign_first(request(), **how) is None
+    assert await registry.select_and_reserve(request(), now=T0) is None
+    assert await registry.reserve_window(A, identity=None, now=T0) is Denial.NOT_READY
+    assert await registry.holds(A, ContextId("T2"), held.token)
+    # No round of anybody's ends it, and no answer on another link.
+    await published(registry, {})
+    generation = registry.generation()
+    assert not await registry.proven(A, LINK)
+    assert not await registry.proven(B, LinkId("link-2"))
+    assert registry.generation() == generation
+    assert await registry.exclusions(now=T0) == {A: PROBATION}
+    assert await registry.proven(A, LinkId("link-2"))
+    assert registry.generation() > generation
+    assert not await registry.proven(A, LinkId("link-2"))
+    assert (await only(registry)).excluded is None
+    await assigned(registry)
+
+
+async def test_on_the_link_it_had_an_agent_is_kept_out_or_not_as_before(
+    registry: Everything,
+) -> None:
+    await registered(registry, hello(excluded=PROBATION))
+    for said in (None, PROBATION):
+        await registered(registry, hello(excluded=said))
+        assert (await only(registry)).excluded is PROBATION
+    assert await registry.proven(A, LINK)
+    await registered(registry, hello(excluded=PROBATION))
+    assert (await only(registry)).excluded is None
+    await registered(registry, hello(excluded=PROBATION), epoch="browser-2")
+    assert (await only(registry)).excluded is None
+
+
+async def test_probation_ends_with_the_link_and_with_the_agent(registry: Everything) -> None:
+    await registered(registry, hello(excluded=PROBATION))
+    await published(registry, {A: LOST})
+    assert (await only(registry)).excluded is LOST
+    await published(registry, {})
+    assert (await only(registry)).excluded is PROBATION
+    assert await registry.unlink(A, LINK, now=T0)
+    assert await registry.exclusions(now=T0) == {}
+    client = await registered(registry, hello(link="link-2", excluded=PROBATION))
+    await registry.remove(A, epoch=client.epoch)
+    assert await registry.exclusions(now=T0) == {}
+    await registered(registry, hello(link="link-3"))
+    assert (await only(registry)).excluded is None
+    await registered(registry, hello(link="link-4", excluded=LOST))
+    assert (await only(registry)).excluded is None
+
+
+async def test_one_that_is_not_let_in_is_not_put_into_probation(registry: Everything) -> None:
+    await there(registry)
+    other = hello(instance="another", link="link-2", excluded=PROBATION)
+    assert (
+        await registry.register(other, epoch_name="b", highest_token=None, now=T0) is Denial.IN_USE
+    )
+    assert (await only(registry)).excluded is None
 
 
 async def test_what_is_published_replaces_all_that_this_coordinator_has(

@@ -308,6 +308,7 @@ class Anything(SideBySide):
                 "metadata": metadata,
                 "capacity": capacities,
                 "draining": seldom,
+                "excluded": st.none() | st.sampled_from(Exclusion),
             }
         ),
     )
@@ -333,6 +334,10 @@ class Anything(SideBySide):
         how = {"epoch": self.epoch(client_id, off_epoch), "number": self.number + 2 * off_number}
         link = self.link(client_id, wrong_link)
         self.ask(self.both.report, client_id, link, now=at(self.now), **how, **said)
+
+    @rule(client_id=ids, wrong_link=seldom)
+    def is_proven(self, client_id: ClientId, wrong_link: bool) -> None:
+        self.ask(self.both.proven, client_id, self.link(client_id, wrong_link))
 
     @rule(client_id=ids, wrong_link=seldom, gone=seldom)
     def hangs_up_or_is_heard(self, client_id: ClientId, wrong_link: bool, gone: bool) -> None:

@@ -276,7 +276,9 @@ class ReservesTwice(Registry):
 class ForgetsEffects(SqlLedger):
     """Has no evidence of effects when it is asked what to do next."""
 
-    async def effects(self, job_id: str, *, attempt_id: str | None = None) -> Sequence[Effect]:
+    async def effects(
+        self, job_id: str, *, attempt_id: str | None = None, namespace: Namespace | None = None
+    ) -> Sequence[Effect]:
         return ()
 
 

@@ -39,8 +39,10 @@ class LeftView(Resource):
     """What became of an agent that was to leave."""
 
     client_id: str
-    outcome: Literal["draining", "deregistered"]
-    """It was told, and finishes what runs; or it could not be told, or was to be removed."""
+    outcome: Literal["draining", "deregistered", "disconnected"]
+    """`draining`: it was told, and finishes what runs. Else it could not be told, or was to be
+    removed, and its link was ended: `deregistered` if it held nothing, and is known no more;
+    `disconnected` if it holds something, which stays held until it is back or known to be gone."""
 
 
 class LeftList(Resource):

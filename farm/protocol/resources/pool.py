@@ -91,6 +91,9 @@ class WorkerView(Resource):
     """The name people see on it and in logs, such as `W1 · T1`."""
     context_id: str
     client_id: str
+    task_queue: str = "default"
+    node: str | None = None
+    """Where its agent is."""
     window_id: str | None = None
     owner: str
     """`worker`, or `user` for what a person has opened outside all workers' windows."""

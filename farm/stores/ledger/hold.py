@@ -19,8 +19,10 @@ _ALONE = text("SELECT pg_try_advisory_lock(hashtext('tabfarm.ledger'))")
 _TOGETHER = text("SELECT pg_try_advisory_lock_shared(hashtext('tabfarm.ledger'))")
 _MARK_NAME = "held_by"
 _WHOSE = select(schema.meta.c.value).where(schema.meta.c.name == _MARK_NAME)
+_WHOSE_FOR_NOW = _WHOSE.with_for_update(read=True, key_share=True)
 _FORGET_MARK = delete(schema.meta).where(schema.meta.c.name == _MARK_NAME)
 _MARK = insert(schema.meta)
+_NO_LONGER = "another farm has had the ledger: start this one anew"
 _OF_ALL = 0
 """The mark of those that share; a farm that is alone has a number of its own."""
 
@@ -65,6 +67,18 @@ class Hold:
         connection.execute(_FORGET_MARK)
         connection.execute(_MARK, {"name": _MARK_NAME, "value": self._mark})
 
+    def confirm_mark(self, connection: Connection) -> None:
+        """Make sure that no other farm has the database until the transaction is over.
+
+        Its lock alone does not say so: the server may have ended the session that has it, and the
+        network kept that from us.
+
+        Raises:
+            StoreUnavailableError: If another has it, or has had it.
+        """
+        if connection.execute(_WHOSE_FOR_NOW).scalar_one_or_none() != self._mark:
+            raise StoreUnavailableError(_NO_LONGER)
+
     async def confirm(self) -> None:
         """Make sure that the database is this farm's, and has been since it was opened.
 
@@ -91,7 +105,7 @@ class Hold:
             found = (await connection.execute(_WHOSE)).scalar_one_or_none()
         if found != self._mark:
             self._lost = True
-            raise StoreUnavailableError("another farm has had the ledger: start this one anew")
+            raise StoreUnavailableError(_NO_LONGER)
 
     async def give_up(self) -> None:
         """Let go of the lock, by ending its session."""

@@ -7,14 +7,13 @@ from sqlalchemy import Connection, bindparam, select
 
 from farm.core.job_states import AttemptState
 from farm.core.model import Namespace
-from farm.errors import NotFoundError
 from farm.stores.ledger import schema
+from farm.stores.ledger.jobs import check_namespace
 from farm.stores.ledger.rows import to_item
 from farm.stores.records import Item
 
 _jobs, _attempts, _items = schema.jobs, schema.attempts, schema.items
 
-_NAMESPACE = select(_jobs.c.namespace).where(_jobs.c.job_id == bindparam("job_id"))
 _SOURCES = (
     select(
         _attempts.c.id,
@@ -74,10 +73,7 @@ class Part:
 
 def first(connection: Connection, wanted: Wanted, most: int) -> Part:
     """Read the first items. Raises NotFoundError."""
-    if wanted.namespace is not None:
-        found = connection.execute(_NAMESPACE, {"job_id": wanted.job_id}).scalar_one_or_none()
-        if found != wanted.namespace:
-            raise NotFoundError(f"no job {wanted.job_id}", job_id=wanted.job_id)
+    check_namespace(connection, wanted.namespace, wanted.job_id)
     sources = _sources(connection, wanted)
     start = Part(items=(), sources=sources, after=0, dataset=wanted.dataset)
     return following(connection, start, most)

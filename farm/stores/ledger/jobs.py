@@ -23,6 +23,7 @@ _BY_KEY = select(_jobs).where(
 BY_ID = select(_jobs).where(
     _jobs.c.namespace == bindparam("namespace"), _jobs.c.job_id == bindparam("job_id")
 )
+_NAMESPACE = select(_jobs.c.namespace).where(_jobs.c.job_id == bindparam("job_id"))
 _INSERT = insert(_jobs).returning(_jobs.c.number)
 _BORROW = insert(schema.borrowings)
 _COUNTS = select(_jobs.c.state, func.count()).group_by(_jobs.c.state)
@@ -130,6 +131,15 @@ def job(connection: Connection, namespace: Namespace, job_id: str) -> Job:
     if found is None:
         raise NotFoundError(f"no job {job_id}", job_id=job_id)
     return to_job(found)
+
+
+def check_namespace(connection: Connection, namespace: Namespace | None, job_id: str) -> None:
+    """Return if the namespace has the job, or any may; see `Ledger.items`. Raises NotFoundError."""
+    if namespace is None:
+        return
+    found = connection.execute(_NAMESPACE, {"job_id": job_id}).scalar_one_or_none()
+    if found != namespace:
+        raise NotFoundError(f"no job {job_id}", job_id=job_id)
 
 
 def page(

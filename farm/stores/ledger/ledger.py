@@ -205,9 +205,11 @@ class SqlLedger:
         """Return the job an attempt is of."""
         return await self._db.read(lambda db: attempts.job_of(db, attempt_id))
 
-    async def attempts(self, job_id: str) -> Sequence[Attempt]:
+    async def attempts(
+        self, job_id: str, *, namespace: Namespace | None = None
+    ) -> Sequence[Attempt]:
         """Return a job's attempts in order."""
-        return await self._db.read(lambda db: attempts.of_job(db, job_id))
+        return await self._of(namespace, job_id, lambda db: attempts.of_job(db, job_id))
 
     async def running_attempts(self) -> Sequence[Attempt]:
         """Return the attempts that have not ended, oldest first."""
@@ -235,9 +237,13 @@ class SqlLedger:
             lambda db: history.add(db, job_id, (type, data, now), attempt_id=attempt_id)
         )
 
-    async def effects(self, job_id: str, *, attempt_id: str | None = None) -> Sequence[Effect]:
+    async def effects(
+        self, job_id: str, *, attempt_id: str | None = None, namespace: Namespace | None = None
+    ) -> Sequence[Effect]:
         """Return effects in the order they were told."""
-        return await self._db.read(lambda db: evidence.effects(db, job_id, attempt_id))
+        return await self._of(
+            namespace, job_id, lambda db: evidence.effects(db, job_id, attempt_id)
+        )
 
     async def finish(self, finish: Finish, *, now: Instant) -> Job | None:
         """End an attempt and move its job.
@@ -280,9 +286,11 @@ class SqlLedger:
         """Delete the jobs that have ended."""
         return await self._db.write(lambda db: forgetting.forget_jobs(db, namespace))
 
-    async def events(self, job_id: str, *, after: int, limit: int = 1000) -> Sequence[JobEvent]:
+    async def events(
+        self, job_id: str, *, after: int, limit: int = 1000, namespace: Namespace | None = None
+    ) -> Sequence[JobEvent]:
         """Return a job's history after a number."""
-        return await self._db.read(lambda db: history.after(db, job_id, after, limit))
+        return await self._of(namespace, job_id, lambda db: history.after(db, job_id, after, limit))
 
     async def items(
         self,
@@ -309,13 +317,26 @@ class SqlLedger:
         """Add a file, under a name that is free."""
         return await self._db.write(lambda db: files.add(db, artifact, token))
 
-    async def artifacts(self, job_id: str) -> Sequence[Artifact]:
+    async def artifacts(
+        self, job_id: str, *, namespace: Namespace | None = None
+    ) -> Sequence[Artifact]:
         """Return a job's files in order."""
-        return await self._db.read(lambda db: files.of_job(db, job_id))
+        return await self._of(namespace, job_id, lambda db: files.of_job(db, job_id))
 
     async def recordings_size(self, namespace: Namespace) -> int:
         """Return how many bytes a namespace's recordings have."""
         return await self._db.read(lambda db: recordings.size(db, namespace))
+
+    async def _of(
+        self, namespace: Namespace | None, job_id: str, work: Callable[[Connection], T]
+    ) -> T:
+        """Read something of a job, if the namespace, where one is given, has it."""
+
+        def checked(db: Connection) -> T:
+            jobs.check_namespace(db, namespace, job_id)
+            return work(db)
+
+        return await self._db.read(checked)
 
     async def add_token(self, token: TokenRecord) -> None:
         """Remember a token."""

@@ -20,6 +20,7 @@ from farm.errors import ConflictError, InvalidInputError, StoreUnavailableError
 from farm.stores.ledger import membership
 from farm.stores.ledger.hold import FAILURES, Hold
 from farm.stores.ledger.migrate import bring_up_to_date
+from farm.stores.ledger.session import Session
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -64,10 +65,16 @@ class Share:
     lease_s: float
 
 
-def _patience(share: Share) -> dict[str, str]:
-    """Return for how long what one has locked that was stopped may keep the others waiting."""
-    longest_s = min(share.lease_s, _LOCKED_S)
-    return {"idle_in_transaction_session_timeout": f"{round(longest_s * 1000)}ms"}
+def _patience(share: Share) -> dict[str, object]:
+    """Return how connections are made whose work counts for nothing when the lease is over.
+
+    What one has locked that was stopped keeps the others waiting no longer than agents wait.
+    """
+    locked_ms = round(min(share.lease_s, _LOCKED_S) * 1000)
+    return {
+        "command_timeout": min(share.lease_s, _STATEMENT_S),
+        "server_settings": _SETTINGS | {"idle_in_transaction_session_timeout": f"{locked_ms}ms"},
+    }
 
 
 class PostgresDatabase:
@@ -100,9 +107,11 @@ class PostgresDatabase:
             max_overflow=0,
             pool_timeout=_STATEMENT_S,
             connect_args={
+                "connection_class": Session,
                 "timeout": _CONNECT_S,
                 "command_timeout": _STATEMENT_S,
-                "server_settings": _SETTINGS if share is None else _SETTINGS | _patience(share),
+                "server_settings": _SETTINGS,
+                **({} if share is None else _patience(share)),
             },
         )
         self._share = share
@@ -226,11 +235,13 @@ class PostgresDatabase:
         Raises:
             StoreUnavailableError: If the database failed, or is no longer this farm's.
         """
-        if (life := self.life) is None:
-            return await self._write(work)
+        life = self.life
 
         def confirmed(connection: Connection) -> T:
-            membership.confirm(connection, life)
+            if life is None:
+                self._hold.confirm_mark(connection)
+            else:
+                membership.confirm(connection, life)
             return work(connection)
 
         return await self._write(confirmed)

@@ -84,17 +84,21 @@ class MemoryClients(MemoryWakes):
         self._reserved = 0
         self._published: dict[str, Published] = {}
         """By coordinator."""
+        self._unproven: dict[ClientId, Exclusion] = {}
+        """Those in probation, on the link that they have."""
 
     def _exclusions(self, now: Instant) -> dict[ClientId, Exclusion]:
-        return union(one.excluded for one in self._published.values() if one.until > now)
+        counting = (one.excluded for one in self._published.values() if one.until > now)
+        return union((self._unproven, *counting))
 
     def _find(self, client_id: ClientId, now: Instant) -> Client | None:
         """Return a client to decide over: with its exclusion, which none that is kept has."""
         client = self._clients.get(client_id)
-        found = [p for p in self._published.values() if p.until > now and client_id in p.excluded]
+        counting = (one.excluded for one in self._published.values() if one.until > now)
+        found = [each for each in (self._unproven, *counting) if client_id in each]
         if client is None or not found:
             return client
-        kinds = union({client_id: one.excluded[client_id]} for one in found)
+        kinds = union({client_id: each[client_id]} for each in found)
         return replace(client, excluded=kinds[client_id])
 
     def _hold(

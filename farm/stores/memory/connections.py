@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from farm.core.eligibility import is_present
 from farm.core.model import Assignment, Client, ClientId, DrainOrder, Instant, LinkId, Token
-from farm.core.pools import checked_capacity
+from farm.core.pools import Exclusion, checked_capacity
 from farm.core.reservation import Denial
 from farm.stores.departures import kind_of
 from farm.stores.memory.clients import MemoryClients
@@ -39,9 +39,15 @@ class MemoryConnections(MemoryClients):
             )
         else:
             self._opening.pop(client.client_id, None)
-            kept = replace(client, epoch=self._next_epoch(client.client_id), seen_at=now)
+            kept = replace(
+                client, epoch=self._next_epoch(client.client_id), seen_at=now, excluded=None
+            )
             self._epoch_names[client.client_id] = epoch_name
         kept = self._fenced(kept, known)
+        if not self._is_same_link(client, known):
+            self._unproven.pop(client.client_id, None)
+            if client.excluded is Exclusion.OPENING_PROBATION and client.link is not None:
+                self._unproven[client.client_id] = client.excluded
         if known is not None and (before := kind_of(known)) != kind_of(kept):
             self._departures.note(before, known.seen_at)
         if client.link is not None:
@@ -52,8 +58,11 @@ class MemoryConnections(MemoryClients):
         return kept
 
     @staticmethod
-    def _fenced(client: Client, known: Client | None) -> Client:
-        same_link = known is not None and known.link is not None and known.link == client.link
+    def _is_same_link(client: Client, known: Client | None) -> bool:
+        return known is not None and known.link is not None and known.link == client.link
+
+    def _fenced(self, client: Client, known: Client | None) -> Client:
+        same_link = self._is_same_link(client, known)
         drain = known.drain if same_link and known is not None else None
         return replace(client, drain=drain, draining=client.draining or drain is not None)
 
@@ -114,6 +123,7 @@ class MemoryConnections(MemoryClients):
         client = self._clients.get(client_id)
         if client is None or client.link != link:
             return False
+        self._unproven.pop(client_id, None)
         self._put(replace(client, link=None))
         return True
 
@@ -130,5 +140,6 @@ class MemoryConnections(MemoryClients):
         self._opening.pop(client_id, None)
         self._ready.forget(client_id)
         self._last_links.pop(client_id, None)
+        self._unproven.pop(client_id, None)
         self.changed()
         return tuple(client.assignments.values())

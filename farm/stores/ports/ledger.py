@@ -31,7 +31,10 @@ from farm.stores.records import (
 
 
 class Ledger(Protocol):
-    """Jobs, attempts and their evidence, durable. Each method is one transaction."""
+    """Jobs, attempts and their evidence, durable. Each method is one transaction.
+
+    It is the whole farm's: what a tenant may read and do is `farm.jobs.service.JobService`'s.
+    """
 
     async def open(self) -> int:
         """Bring the schema up to date, count this start, and return its number (store epoch)."""
@@ -121,8 +124,14 @@ class Ledger(Protocol):
         """Return the job an attempt is of, whatever its namespace. Raises NotFoundError."""
         ...
 
-    async def attempts(self, job_id: str) -> Sequence[Attempt]:
-        """Return a job's attempts in order."""
+    async def attempts(
+        self, job_id: str, *, namespace: Namespace | None = None
+    ) -> Sequence[Attempt]:
+        """Return a job's attempts in order.
+
+        Raises:
+            NotFoundError: If `namespace` is given and has no such job.
+        """
         ...
 
     async def running_attempts(self) -> Sequence[Attempt]:
@@ -150,7 +159,9 @@ class Ledger(Protocol):
         """Add one line to a job's history."""
         ...
 
-    async def effects(self, job_id: str, *, attempt_id: str | None = None) -> Sequence[Effect]:
+    async def effects(
+        self, job_id: str, *, attempt_id: str | None = None, namespace: Namespace | None = None
+    ) -> Sequence[Effect]:
         """Return the effects of a job, or of one attempt, in order."""
         ...
 
@@ -216,8 +227,10 @@ class Ledger(Protocol):
         """
         ...
 
-    async def events(self, job_id: str, *, after: int, limit: int = 1000) -> Sequence[JobEvent]:
-        """Return a job's history after number `after`."""
+    async def events(
+        self, job_id: str, *, after: int, limit: int = 1000, namespace: Namespace | None = None
+    ) -> Sequence[JobEvent]:
+        """Return a job's history after number `after`. As `attempts` raises."""
         ...
 
     def items(
@@ -248,8 +261,10 @@ class Ledger(Protocol):
         """
         ...
 
-    async def artifacts(self, job_id: str) -> Sequence[Artifact]:
-        """Return a job's files in order."""
+    async def artifacts(
+        self, job_id: str, *, namespace: Namespace | None = None
+    ) -> Sequence[Artifact]:
+        """Return a job's files in order. As `attempts` raises."""
         ...
 
     async def recordings_size(self, namespace: Namespace) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
-from farm.core.model import ClientId, Instant
+from farm.core.model import ClientId, Instant, LinkId
 from farm.core.pools import Exclusion
 
 
@@ -11,6 +11,7 @@ from farm.core.pools import Exclusion
 class Reachability(Protocol):
     """The exclusions of all coordinators, which every reading of candidates carries.
 
+    So it does that an agent has registered on a link that is not proven.
     A snapshot has them in `Client.excluded`, and what assigns or reserves looks at them again in
     its own step. An agent that is not there may be named; it changes nothing.
     """
@@ -29,6 +30,13 @@ class Reachability(Protocol):
         """
         ...
 
+    async def proven(self, client_id: ClientId, link: LinkId) -> bool:
+        """Keep an agent out no more for its link being new, and wake who waits.
+
+        False if that is not its current link, or it is not kept out.
+        """
+        ...
+
     async def exclusions(self, *, now: Instant) -> Mapping[ClientId, Exclusion]:
-        """Return the union of what counts now, also of agents that are not there."""
+        """Return the union of all that counts now; of what was published also who is not there."""
         ...

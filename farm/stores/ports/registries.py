@@ -35,7 +35,9 @@ class ConnectionRegistry(Protocol):
     ) -> Client | Denial:
         """Let an agent in on `client.link`; return it with its epoch number as stored.
 
-        On a link of its own it is not fenced; on the one it had it is if it was.
+        On a link of its own it is not fenced, and where `client.excluded` is OPENING_PROBATION it
+        is kept out from the same step on, until it is `Reachability.proven`; on the one it had it
+        is what it was. What is returned says nothing of exclusions.
         The same `epoch_name` of a known client keeps its number, contexts and assignments; a new
         one gets the next number and starts with none. Refused with IN_USE while another instance
         of the same client_id is present on a link of its own, or away and not yet removed while it

@@ -1,7 +1,7 @@
 """Who is there."""
 
 from farm.core.model import Assignment, Client, ClientId, Instant, LinkId, Token
-from farm.core.pools import checked_capacity
+from farm.core.pools import Exclusion, checked_capacity
 from farm.core.reservation import Denial
 from farm.stores.redis import records
 from farm.stores.redis.shard import RedisShard
@@ -25,6 +25,7 @@ class RedisConnections(RedisShard):
             "" if highest_token is None else records.token_text(highest_token),
             repr(now),
             repr(self._window_s),
+            int(client.excluded is Exclusion.OPENING_PROBATION),
             len(metadata),
             *metadata,
             *records.client_fields(client),

@@ -8,7 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,6 +41,8 @@ class House:
 
     root: Path
     settings: Mapping[str, str] = field(default_factory=dict)
+    within: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Around the start of each process."""
     _started: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _seen: Processes = field(default_factory=set)
 
@@ -104,7 +107,7 @@ class House:
             if farm or not k.startswith("FARM_")
         }
         self.temporary.mkdir(parents=True, exist_ok=True)
-        with self.log.open("ab") as said:
+        with self.log.open("ab") as said, self.within():
             started = subprocess.Popen(
                 [sys.executable, "-m", *command],
                 cwd=self.root,

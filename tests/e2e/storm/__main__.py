@@ -6,6 +6,7 @@ import secrets
 import sys
 import tempfile
 from pathlib import Path
+from time import perf_counter
 
 from tests.e2e.storm.storm import Storm
 
@@ -14,25 +15,33 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.e2e.storm")
     parser.add_argument("--jobs", type=int, default=2000)
     parser.add_argument("--coordinators", type=int, default=1)
-    parser.add_argument("--lasts-s", type=float, default=300.0)
+    parser.add_argument("--every", type=float, default=12.0, help="jobs from strike to strike")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
+    parser.add_argument("--apart", action=argparse.BooleanOptionalAction, default=True)
     asked = parser.parse_args()
     storm = Storm(
         seed=asked.seed,
         jobs=asked.jobs,
-        lasts_s=asked.lasts_s,
+        every=asked.every,
         coordinators=asked.coordinators,
+        apart=asked.apart,
         say=say,
     )
     with tempfile.TemporaryDirectory(prefix="tabfarm-storm-") as root:
         asyncio.run(storm.run(Path(root)))
+    struck = ", ".join(f"{blow} {kind} {n}" for (kind, blow), n in sorted(storm.struck.items()))
+    say(f"struck {storm.struck.total()} times: {struck}")
     say(f"seed {storm.seed}: {dict(storm.ends)}, {storm.attempts} attempts")
+    say(f"why: {dict(storm.failures)}")
     say("\n".join(storm.flaws) if storm.flaws else "nothing was lost, and nothing done twice")
     return 1 if storm.flaws else 0
 
 
+_SINCE = perf_counter()
+
+
 def say(text: str) -> None:
-    print(text, flush=True)
+    print(f"{perf_counter() - _SINCE:7.1f} s: {text}", flush=True)
 
 
 if __name__ == "__main__":

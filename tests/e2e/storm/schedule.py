@@ -17,57 +17,60 @@ class Blow(StrEnum):
     """Its connections end, and it gets no new ones meanwhile."""
     STALL = "stall"
     """Nothing gets through to it or from it, and nobody is told."""
+    LOSE = "lose"
+    """Its connections carry nothing any more, and nobody is told; new ones do."""
+    VANISH = "vanish"
+    """Its packets vanish in the network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strike:
     """One thing that goes wrong."""
 
-    at_s: float
+    after: int
+    """It happens when so many jobs have been submitted."""
     blow: Blow
     target: str
     for_s: float
 
-    @property
-    def until_s(self) -> float:
-        return self.at_s + self.for_s
-
     def __str__(self) -> str:
-        return f"{self.at_s:6.1f} s: {self.blow} {self.target} for {self.for_s:.1f} s"
+        return f"after {self.after:4} jobs: {self.blow} {self.target} for {self.for_s:.1f} s"
 
 
 def schedule(
     seed: int,
     targets: Mapping[str, Sequence[Blow]],
     *,
-    lasts_s: float,
-    every_s: float,
+    jobs: int,
+    every: float,
     longest_s: float,
 ) -> list[Strike]:
-    """Return what goes wrong, in order; nothing is struck again before it is whole.
+    """Return what goes wrong, in order.
+
+    Every kind of target (`a-1` and `a-2` are of one) gets every blow that can be done to it before
+    any gets one again.
 
     Args:
         seed: What it follows from.
         targets: What can be struck, and how.
-        lasts_s: The last strike begins before this.
-        every_s: The time from one strike to the next, on average.
+        jobs: How many are submitted.
+        every: The jobs from one strike to the next, on average.
         longest_s: How long one lasts at most.
     """
     chance = Random(seed)
+    cards = sorted({(kind_of(name), blow) for name, blows in targets.items() for blow in blows})
+    left: list[tuple[str, Blow]] = []
     strikes: list[Strike] = []
-    busy: dict[str, float] = {}
-    at_s = 1.0
-    while (at_s := at_s + chance.expovariate(1 / every_s)) < lasts_s:
-        free = [target for target in targets if busy.get(target, 0.0) < at_s]
-        if not free:
-            continue
-        target = chance.choice(sorted(free))
-        strike = Strike(
-            at_s=at_s,
-            blow=chance.choice(targets[target]),
-            target=target,
-            for_s=min(longest_s, chance.choice([0.05, 0.3, 1.0, 4.0]) * chance.uniform(0.5, 2.0)),
-        )
-        busy[strike.target] = strike.until_s + 0.5
-        strikes.append(strike)
+    after = 0.0
+    while (after := after + chance.uniform(0, 2 * every)) < jobs:
+        left = left or chance.sample(cards, len(cards))
+        kind, blow = left.pop()
+        target = chance.choice(sorted(name for name in targets if kind_of(name) == kind))
+        for_s = min(longest_s, chance.choice([0.05, 0.3, 1.0, 4.0]) * chance.uniform(0.5, 2.0))
+        strikes.append(Strike(after=int(after), blow=blow, target=target, for_s=for_s))
     return strikes
+
+
+def kind_of(target: str) -> str:
+    """Return what it is one of."""
+    return target.partition("-")[0]

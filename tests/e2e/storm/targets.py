@@ -1,16 +1,18 @@
 """What a storm can strike: coordinators, what they share, and agents."""
 
+import asyncio
 import signal
 import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from farm.stores.keyring import new_key
+from tests.cable import Cable
 from tests.e2e.faults.house import AGENT_TOKEN, House, free_port
-from tests.e2e.storm.cable import Cable
+from tests.e2e.storm.network import Loopback, Place, Plug, Segment
 from tests.e2e.storm.schedule import Blow
 from tests.simulated.agent import SIM, Sim
 from tests.stores import postgres_server, redis_server
@@ -22,6 +24,7 @@ _SETTINGS = {
 }
 _LEASE_S = 2
 _POSTGRES_SOCKET = ".s.PGSQL.5432"
+_ON_A_CABLE = {Blow.CUT: Cable.cut, Blow.STALL: Cable.stall, Blow.LOSE: Cable.lose}
 
 
 class Server(Protocol):
@@ -42,39 +45,55 @@ class Server(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Target:
-    """A server that can be struck, and the cables that lead to it; or cables alone."""
+    """A server that can be struck, and what leads to it; or that alone."""
 
     server: Server | None = None
     cables: list[Cable] = field(default_factory=list)
+    plugs: list[Plug] = field(default_factory=list)
+    whole: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while it is not."""
 
     @property
     def blows(self) -> list[Blow]:
         """What can be done to it."""
         server = [] if self.server is None else [Blow.KILL, Blow.PAUSE]
-        return [*server, *([Blow.CUT, Blow.STALL] if self.cables else [])]
+        cables = [Blow.CUT, Blow.STALL, Blow.LOSE] if self.cables else []
+        return [*server, *cables, *([Blow.VANISH] if self.plugs else [])]
 
-    def strike(self, blow: Blow) -> None:
+    async def strike(self, blow: Blow) -> None:
         match blow:
-            case Blow.KILL if self.server is not None:
-                self.server.kill()
-            case Blow.PAUSE if self.server is not None:
-                self.server.signal(signal.SIGSTOP)
-            case Blow.CUT:
+            case Blow.KILL:
+                await asyncio.to_thread(self._server.kill)
+            case Blow.PAUSE:
+                self._server.signal(signal.SIGSTOP)
+            case Blow.CUT | Blow.STALL | Blow.LOSE:
                 for cable in self.cables:
-                    cable.cut()
+                    _ON_A_CABLE[blow](cable)
+            case Blow.VANISH:
+                for plug in self.plugs:
+                    plug.pull()
             case _:
-                for cable in self.cables:
-                    cable.stall()
+                assert_never(blow)
 
-    def restore(self, blow: Blow) -> None:
+    async def restore(self, blow: Blow) -> None:
         match blow:
-            case Blow.KILL if self.server is not None:
-                self.server.start()
-            case Blow.PAUSE if self.server is not None:
-                self.server.signal(signal.SIGCONT)
-            case _:
+            case Blow.KILL:
+                await asyncio.to_thread(self._server.start)
+            case Blow.PAUSE:
+                self._server.signal(signal.SIGCONT)
+            case Blow.CUT | Blow.STALL | Blow.LOSE:
                 for cable in self.cables:
                     cable.mend()
+            case Blow.VANISH:
+                for plug in self.plugs:
+                    plug.push()
+            case _:
+                assert_never(blow)
+
+    @property
+    def _server(self) -> Server:
+        assert self.server is not None
+        return self.server
 
 
 @dataclass(slots=True)
@@ -123,22 +142,41 @@ class Coordinators:
     """Those that share everything; or one that has its agents and its ledger to itself."""
 
     root: Path
+    network: Loopback
     houses: list[House] = field(default_factory=list)
-    ports: list[int] = field(default_factory=list)
+    addresses: list[tuple[str, int]] = field(default_factory=list)
     targets: dict[str, Target] = field(default_factory=dict)
 
     async def begin(self, count: int, stack: AsyncExitStack) -> None:
         shared = await self._shared(count, stack) if count > 1 else [{}]
-        for number, settings in enumerate(shared, start=1):
-            root = self.root / f"coordinator-{number}"
-            root.mkdir()
-            house = House(root=root, settings={**_SETTINGS, **settings})
-            stack.callback(house.close)
-            port = free_port()
-            process = Process(_coordinator(house, port), await house.serve(port=port))
-            self.houses.append(house)
-            self.ports.append(port)
-            self.targets[f"coordinator-{number}"] = Target(server=process)
+        async with asyncio.TaskGroup() as group:
+            for number, settings in enumerate(shared, start=1):
+                place = self.network.place(Segment.FRONT, Segment.BACK)
+                host, port = place.address(Segment.FRONT), free_port()
+                house = House(
+                    root=self.root / f"coordinator-{number}",
+                    settings={**_SETTINGS, **settings, **self._listening(host)},
+                    within=place.inside,
+                )
+                house.root.mkdir()
+                stack.callback(house.close)
+                self.houses.append(house)
+                self.addresses.append((host, port))
+                self._targets_of(number, place)
+                group.create_task(self._serve(number, house, port), name=f"coordinator {number}")
+
+    def _listening(self, host: str) -> Mapping[str, str]:
+        return {"FARM_HOST": host, "FARM_ALLOWED_HOSTS": self.network.middle(Segment.FRONT)}
+
+    def _targets_of(self, number: int, place: Place) -> None:
+        front, back = place.plugs.get(Segment.FRONT), place.plugs.get(Segment.BACK)
+        self.targets[f"coordinator-{number}"] = Target(plugs=[] if front is None else [front])
+        if (network := self.targets.get(f"network-{number}")) is not None and back is not None:
+            network.plugs.append(back)
+
+    async def _serve(self, number: int, house: House, port: int) -> None:
+        process = Process(_coordinator(house, port), await house.serve(port=port))
+        self.targets[f"coordinator-{number}"].server = process
 
     async def _shared(self, count: int, stack: AsyncExitStack) -> list[Mapping[str, str]]:
         """Start what they share; how each of them is told of it."""
@@ -147,16 +185,14 @@ class Coordinators:
         stack.callback(redis.kill)
         postgres = stack.enter_context(postgres_server.running())
         postgres.sql("CREATE DATABASE farm")
-        socket = postgres.folder / _POSTGRES_SOCKET
-        to_redis = [
-            await stack.enter_async_context(Cable(redis.socket).laid()) for _ in range(count)
-        ]
-        to_ledger = [await stack.enter_async_context(Cable(socket).laid()) for _ in range(count)]
+        to_redis = await self._cables(redis.socket, count, stack)
+        to_ledger = await self._cables(postgres.folder / _POSTGRES_SOCKET, count, stack)
         self.targets["redis"] = Target(server=redis, cables=to_redis)
         self.targets["postgres"] = Target(server=postgres, cables=to_ledger)
         for number, cables in enumerate(zip(to_redis, to_ledger, strict=True), start=1):
             # Alone of the coordinators it is away from what all share.
             self.targets[f"network-{number}"] = Target(cables=list(cables))
+        host = self.network.middle(Segment.BACK)
         common = {
             "FARM_LEDGER__LEASE_S": str(_LEASE_S),
             "FARM_ARTIFACTS__DIR": str(self.root / "files"),
@@ -165,21 +201,31 @@ class Coordinators:
         return [
             {
                 **common,
-                "FARM_REDIS__URL": f"redis://127.0.0.1:{one.port}",
-                "FARM_LEDGER__URL": f"postgresql://postgres@127.0.0.1:{other.port}/farm",
+                "FARM_REDIS__URL": f"redis://{host}:{one.port}",
+                "FARM_LEDGER__URL": f"postgresql://postgres@{host}:{other.port}/farm",
             }
             for one, other in zip(to_redis, to_ledger, strict=True)
         ]
 
+    async def _cables(self, to: Path, count: int, stack: AsyncExitStack) -> list[Cable]:
+        at = self.network.middle(Segment.BACK)
+        return [await stack.enter_async_context(Cable(to, at=at).laid()) for _ in range(count)]
 
-def agent(house: House, sim: Sim, cables: list[Cable]) -> Target:
+
+def agent(root: Path, sim: Sim, place: Place, cables: list[Cable], stack: AsyncExitStack) -> Target:
     """Start a simulated agent that goes by these cables."""
+    house = House(root=root / sim.client_id, within=place.inside)
+    house.root.mkdir()
+    stack.callback(house.close)
     command = ("tests.simulated.agent", SIM.dump_json(sim).decode())
 
     def begin() -> subprocess.Popen[bytes]:
         return house.start(*command, env={}, farm=False)
 
-    return Target(server=Process(begin, begin()), cables=cables)
+    front = place.plugs.get(Segment.FRONT)
+    return Target(
+        server=Process(begin, begin()), cables=cables, plugs=[] if front is None else [front]
+    )
 
 
 def _coordinator(house: House, port: int) -> Callable[[], subprocess.Popen[bytes]]:

@@ -1,5 +1,6 @@
 -- Who is not to be chosen for now. `excluding` has until when the set of each coordinator counts, and
--- `excluded:` *coordinator* is that set, kinds by client. Restates reachability.py `union`.
+-- `excluded:` *coordinator* is that set, kinds by client. `unproven` has the clients in probation, each
+-- with its link. Restates reachability.py `union`.
 
 local sets
 
@@ -15,6 +16,7 @@ local function counting(now)
 end
 
 local function excluded(id, now)
+  if redis.call('HEXISTS', key('unproven'), id) == 1 then return true end
   for _, set in ipairs(counting(now)) do
     if redis.call('HEXISTS', set, id) == 1 then return true end
   end
@@ -24,6 +26,7 @@ end
 -- Of everybody: client ids, each with its kind after it.
 local function exclusions(now)
   local kinds, flat = {}, {}
+  for _, id in ipairs(redis.call('HKEYS', key('unproven'))) do kinds[id] = 'opening_probation' end
   for _, set in ipairs(counting(now)) do
     local found = redis.call('HGETALL', set)
     for at = 1, #found, 2 do

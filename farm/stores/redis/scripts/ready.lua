@@ -70,6 +70,7 @@ end
 local function unlink(id, link)
   if redis.call('HGET', key('client', id), 'link') ~= link then return false end
   redis.call('HDEL', key('client', id), 'link')
+  redis.call('HDEL', key('unproven'), id)
   changed(id)
   return true
 end
