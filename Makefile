@@ -13,6 +13,7 @@ INSTALLED := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 # So many tests at once: most of a test is waiting. `make test WORKERS=1` runs one after the other.
 WORKERS ?= 3
+AT_ONCE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # `make demo HEADED=1` shows the browser.
 HEADED ?=
 # `make storm SEED=7` has the same things go wrong at the same moments.
@@ -27,14 +28,14 @@ demo: browser ## Run two jobs on the sample shop through a farm of their own
 	@$(BIN)/python -m examples.demo $(if $(HEADED),--headed)
 
 test: browser system ## Install what the tests need, and run all of them
-	@$(PYTEST) -n $(WORKERS) --dist loadfile
+	@$(PYTEST) $(AT_ONCE)
 
 check: $(INSTALLED) ## Format, lint, types, imports, and the quick tests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(PYTEST) -q -n $(WORKERS) --dist loadfile -m "not browser and not slow and not images"
+	@$(PYTEST) -q $(AT_ONCE) -m "not browser and not slow and not images"
 
 mutants: $(INSTALLED) ## Turn each comparison of the rules round: a test must fail for each
 	@$(BIN)/python -m tests.mutation
