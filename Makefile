@@ -52,9 +52,10 @@ bench: browser ## Measure the farm against bare Playwright, its pool, fleet, liv
 soak: browser ## Run 500 jobs on one agent with 20 kills in between; what must be flat is judged
 	@$(BIN)/python -m tests.soak
 
-storm: $(INSTALLED) ## Run 2,000 jobs on one coordinator and on three while everything is killed, stopped and cut off
+storm: $(INSTALLED) ## Run 2,000 jobs on one coordinator and on three while everything is killed, stopped and cut off; 1,000 rounds of a crowd over Redis
 	@$(BIN)/python -m tests.e2e.storm $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.e2e.storm --coordinators 3 $(if $(SEED),--seed $(SEED))
+	@ROUNDS=1000 $(PYTEST) -q tests/stores/test_redis_crowd.py
 
 format: $(INSTALLED) ## Format the code and sort its imports
 	@$(BIN)/ruff check --fix-only --quiet --select I .
