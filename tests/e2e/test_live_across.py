@@ -4,7 +4,6 @@ import asyncio
 import io
 import json
 import re
-import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,15 +16,14 @@ from playwright.async_api import async_playwright, expect
 
 from farm.protocol.channels import pack, unpack
 from farm.sdk import FarmClient
-from farm.stores.keyring import new_key
 from farm.stores.redis import connect
 from tests.e2e.conftest import Site
 from tests.e2e.faults.house import House
 from tests.e2e.faults.watching import job, rested, submitted
+from tests.e2e.fleet import Fleet, fleet_of
 from tests.e2e.processes import eventually
 from tests.e2e.steering import Steering, steering_to
 from tests.e2e.test_live import PAGE
-from tests.stores import redis_server
 from tests.stores.conftest import Databases, postgres, redis_url
 
 __all__ = ["postgres", "redis_url"]
@@ -41,26 +39,21 @@ setInterval(() => {
 """Never the same for long, and blue."""
 
 
+@pytest.fixture(scope="module")
+def running(
+    tmp_path_factory: pytest.TempPathFactory,
+    postgres: Databases,
+    redis_url: str,
+    chromium_executable: str,
+) -> Iterator[Fleet]:
+    yield from fleet_of(tmp_path_factory.mktemp("fleet"), postgres)
+
+
 @pytest.fixture
-def houses(
-    tmp_path: Path, postgres: Databases, redis_url: str, chromium_executable: str
-) -> Iterator[list[House]]:
-    with redis_server.running(tmp_path) as redis:
-        settings = {
-            "FARM_REDIS__URL": redis,
-            "FARM_LEDGER__URL": postgres.new(),
-            "FARM_LEDGER__LEASE_S": "2",
-            "FARM_ARTIFACTS__DIR": str(tmp_path / "files"),
-            "FARM_IDENTITY_KEY": new_key(),
-            "FARM_EGRESS_ALLOW": "127.0.0.1",
-        }
-        made = []
-        for name in ("one", "two", "three"):
-            (tmp_path / name).mkdir()
-            made.append(House(root=tmp_path / name, settings=settings))
-        yield made
-        for house in made:
-            house.close()
+async def fleet(running: Fleet) -> Fleet:
+    """All of them are there, whatever the test before has done."""
+    await running.whole()
+    return running
 
 
 class Person:
@@ -157,19 +150,18 @@ async def person(house: House, path: str) -> AsyncIterator[Person]:
 @asynccontextmanager
 async def agent_behind(balancer: Steering, house: House) -> AsyncIterator[None]:
     """A real agent with a browser that reaches the farm through a balancer alone."""
-    await house.agent("a", FARM_URL=balancer.url)
+    agent = await house.agent("a", FARM_URL=balancer.url)
     yield
+    agent.terminate()
+    await asyncio.to_thread(agent.wait, 20)
 
 
 async def test_a_person_at_one_acts_in_a_tab_of_another_over_a_channel_at_a_third(
-    houses: list[House], site: Site, tmp_path: Path
+    fleet: Fleet, site: Site, tmp_path: Path
 ) -> None:
-    one, two, three = houses
-    for house in houses:
-        await house.serve()
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "page.html").write_text(PAGE)
-    steps = [{"goto": f"{site(tmp_path / 'site')}/page.html"}]
+    one, two, three = fleet.houses
+    (tmp_path / "page.html").write_text(PAGE)
+    steps = [{"goto": f"{site(tmp_path)}/page.html"}]
     steps += [{"wait": "100ms"} for _ in range(80)]
     steps += [{"extract": {"fields": {"done": "#done"}}}]  # type: ignore[dict-item]
     async with (
@@ -214,13 +206,11 @@ async def test_a_person_at_one_acts_in_a_tab_of_another_over_a_channel_at_a_thir
 
 
 async def test_whichever_coordinator_is_killed_the_rest_show_the_tab_and_nothing_is_left(
-    houses: list[House], site: Site, tmp_path: Path, chromium_executable: str
+    fleet: Fleet, site: Site, tmp_path: Path, chromium_executable: str
 ) -> None:
-    one, two, three = houses
-    holder, watching, _ = [await house.serve() for house in houses]
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "page.html").write_text(BLUE)
-    steps = [{"goto": f"{site(tmp_path / 'site')}/page.html"}, {"wait": "5m"}]
+    one, two, three = fleet.houses
+    (tmp_path / "page.html").write_text(BLUE)
+    steps = [{"goto": f"{site(tmp_path)}/page.html"}, {"wait": "5m"}]
     async with (
         steering_to(channels=one.url, rest=one.url) as balancer,
         steering_to(channels=two.url, rest=two.url) as people,
@@ -235,7 +225,7 @@ async def test_whichever_coordinator_is_killed_the_rest_show_the_tab_and_nothing
         async with person(two, path) as anna:
             await anna.sees_blue()
             assert balancer.channels_open == 1
-            watching.send_signal(signal.SIGKILL)
+            fleet.kill(1)
             await eventually(lambda: balancer.channels_open == 0, 15)
         people.rest = three.url
 
@@ -247,8 +237,7 @@ async def test_whichever_coordinator_is_killed_the_rest_show_the_tab_and_nothing
         await expect(drawn).to_have_attribute("data-seq", re.compile(r"\d"), timeout=20_000)
         async with person(three, path) as anna:
             await anna.sees_blue()
-            holder.send_signal(signal.SIGKILL)
-            holder.wait()
+            fleet.kill(0)
             balancer.rest = balancer.channels = three.url
             async with asyncio.timeout(20):
                 closed = await anna.is_told("closed")

@@ -47,7 +47,8 @@ _FENCE = (
     .with_for_update(read=True, key_share=True)
 )
 _LEAVE = delete(_lives).where(_lives.c.life == bindparam("life"))
-_END_LAPSED = delete(_lives).where(_lives.c.lease_until <= NOW).returning(_lives.c.name)
+_LAPSED = select(_lives.c.life).where(_lives.c.lease_until <= NOW).with_for_update(skip_locked=True)
+_END_LAPSED = delete(_lives).where(_lives.c.life.in_(_LAPSED)).returning(_lives.c.name)
 _END_ALL = delete(_lives)
 _ORPHAN = (
     update(_attempts)
@@ -98,7 +99,11 @@ def leave(connection: Connection, life: int) -> None:
 
 
 def end_lapsed(connection: Connection) -> list[str]:
-    """End the lives whose lease is over; return whose they were."""
+    """End the lives whose lease is over; return whose they were.
+
+    One under which something is just being written is left to the next time: who waited for it
+    would not renew meanwhile, and lapse as well.
+    """
     names = list(connection.execute(_END_LAPSED).scalars())
     connection.execute(_ORPHAN)
     return names
