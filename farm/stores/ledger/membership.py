@@ -46,8 +46,15 @@ _FENCE = (
     .where(_lives.c.life == bindparam("life"), _lives.c.lease_until > NOW)
     .with_for_update(read=True, key_share=True)
 )
-_LEAVE = delete(_lives).where(_lives.c.life == bindparam("life"))
-_END_LAPSED = delete(_lives).where(_lives.c.lease_until <= NOW).returning(_lives.c.name)
+_LIFE = select(_lives.c.life).with_for_update(skip_locked=True)
+"""What is still being written under a life may never end, if its coordinator is cut off: nobody
+waits for that, and the life is ended when it is over."""
+_LEAVE = delete(_lives).where(_lives.c.life.in_(_LIFE.where(_lives.c.life == bindparam("life"))))
+_END_LAPSED = (
+    delete(_lives)
+    .where(_lives.c.life.in_(_LIFE.where(_lives.c.lease_until <= NOW)))
+    .returning(_lives.c.name)
+)
 _END_ALL = delete(_lives)
 _ORPHAN = (
     update(_attempts)
@@ -98,7 +105,7 @@ def leave(connection: Connection, life: int) -> None:
 
 
 def end_lapsed(connection: Connection) -> list[str]:
-    """End the lives whose lease is over; return whose they were."""
+    """End the lives whose lease is over and nothing is written under; return whose they were."""
     names = list(connection.execute(_END_LAPSED).scalars())
     connection.execute(_ORPHAN)
     return names

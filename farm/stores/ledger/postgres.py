@@ -50,6 +50,7 @@ _LOCKED_S = 3.0
 """Well within the time that agents wait for somebody to go on with what they run."""
 _IN_EACH_OTHERS_WAY = frozenset({"40001", "40P01"})
 """Serialization failure, deadlock: nothing was done, and doing it again is right."""
+_TAKE_YOUR_TIME = text("SET LOCAL statement_timeout = 0")
 _ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(hashtext('tabfarm.ledger.opening'))")
 
 
@@ -65,15 +66,15 @@ class Share:
     lease_s: float
 
 
-def _patience(share: Share) -> dict[str, object]:
-    """Return how connections are made whose work counts for nothing when the lease is over.
+def _patience(share: Share) -> dict[str, str]:
+    """Return for how long what one has locked that was stopped may keep the others waiting.
 
-    What one has locked that was stopped keeps the others waiting no longer than agents wait.
+    A session that was cut off between two messages of one statement does not count as idle.
     """
-    locked_ms = round(min(share.lease_s, _LOCKED_S) * 1000)
+    longest_ms = round(min(share.lease_s, _LOCKED_S) * 1000)
     return {
-        "command_timeout": min(share.lease_s, _STATEMENT_S),
-        "server_settings": _SETTINGS | {"idle_in_transaction_session_timeout": f"{locked_ms}ms"},
+        "idle_in_transaction_session_timeout": f"{longest_ms}ms",
+        "statement_timeout": f"{round(min(share.lease_s, _STATEMENT_S) * 1000)}ms",
     }
 
 
@@ -110,11 +111,12 @@ class PostgresDatabase:
                 "connection_class": Session,
                 "timeout": _CONNECT_S,
                 "command_timeout": _STATEMENT_S,
-                "server_settings": _SETTINGS,
-                **({} if share is None else _patience(share)),
+                "server_settings": _SETTINGS if share is None else _SETTINGS | _patience(share),
             },
         )
         self._share = share
+        self._longest_s = None if share is None else min(share.lease_s, _STATEMENT_S)
+        """What takes longer counts for nothing, since the lease is over by then."""
         self.life: int | None = None
         self._lives_until = 0.0
         """By the loop's clock, if the lease is not renewed before."""
@@ -144,6 +146,7 @@ class PostgresDatabase:
             raise
 
     def _prepare(self, connection: Connection) -> int | None:
+        connection.execute(_TAKE_YOUR_TIME)
         connection.execute(_ONE_AT_A_TIME)
         bring_up_to_date(connection)
         self._hold.leave_mark(connection)
@@ -275,7 +278,7 @@ class PostgresDatabase:
 
     async def _transaction(self, work: Callable[[Connection], T]) -> T:
         try:
-            async with self._engine.begin() as connection:
+            async with asyncio.timeout(self._longest_s), self._engine.begin() as connection:
                 return await connection.run_sync(work)
         except DBAPIError as error:
             if getattr(error.orig, "sqlstate", None) in _IN_EACH_OTHERS_WAY:

@@ -83,6 +83,9 @@ class Storm:
                 seeing = [watching.create_task(self._watch(house)) for house in farms.houses]
                 await self._submit(farms.houses, targets, strikes)
                 self.say("all are submitted, and everybody is whole")
+                self.flaws += [
+                    f"{name} has ended by itself" for name, target in targets.items() if target.ends
+                ]
                 await self._judge(farms.houses, log)
                 for task in seeing:
                     task.cancel()

@@ -91,6 +91,14 @@ class Target:
                 assert_never(blow)
 
     @property
+    def ends(self) -> int:
+        """How often it has ended though nobody has killed it."""
+        if not isinstance(self.server, Process):
+            return 0
+        self.server.look()
+        return self.server.ends
+
+    @property
     def _server(self) -> Server:
         assert self.server is not None
         return self.server
@@ -102,13 +110,20 @@ class Process:
 
     begin: Callable[[], subprocess.Popen[bytes]]
     running: subprocess.Popen[bytes]
+    ends: int = 0
+    """So often it has ended by itself."""
 
     def start(self) -> None:
         self.running = self.begin()
 
     def kill(self) -> None:
+        self.look()
         self.running.kill()
         self.running.wait()
+
+    def look(self) -> None:
+        """Count that it has ended by itself, if it has."""
+        self.ends += self.running.poll() is not None
 
     def signal(self, number: signal.Signals) -> None:
         self.running.send_signal(number)
