@@ -30,7 +30,7 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates python3 tini \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 10001 --user-group --create-home farm \
-    && install -d -m 0700 -o farm -g farm /data
+    && install -d -m 0700 -o farm -g farm /data /files
 COPY docker/farm_health.py /usr/local/bin/
 COPY --from=packages /opt/tabfarm /opt/tabfarm
 COPY --from=project /out /

@@ -66,6 +66,12 @@ class ArtifactSettings(BaseModel):
     recordings_max_bytes: Annotated[int, Field(ge=0)] = 16 * 1024 * 1024 * 1024
     """The recordings of one namespace together; what would be more is not kept."""
 
+    files_max_bytes: Annotated[int, Field(ge=0)] = 16 * 1024 * 1024 * 1024
+    """The files that were handed in for jobs of one namespace together; more are refused."""
+
+    files_keep_s: Annotated[float | None, Field(gt=0, le=3_153_600_000)] = None
+    """A file that was handed in is deleted after this long; by default never."""
+
 
 class JobSettings(BaseModel):
     """How jobs are run."""
@@ -83,6 +89,10 @@ class JobSettings(BaseModel):
 
     retry_max_s: Annotated[float, Field(ge=0, le=86_400)] = 60.0
     """The longest wait before another attempt."""
+
+    keep_s: Annotated[float | None, Field(gt=0, le=3_153_600_000)] = None
+    """A job is deleted, with its records and files, so long after it has ended; by default never.
+    One that is uncertain has not ended."""
 
     max_free_losses: Annotated[int, Field(ge=0, le=100)] = 5
     """So many attempts may be lost before they began without counting."""

@@ -14,8 +14,10 @@ from farm.clock import Clock
 from farm.core.model import DEFAULT_NAMESPACE, ClientId, Namespace
 from farm.errors import ForbiddenError
 from farm.jobs.feed import JobFeed
+from farm.jobs.handed_in import HandedIn
 from farm.jobs.identities import IdentityBook
-from farm.jobs.ports import Dispatcher
+from farm.jobs.readings import Readings
+from farm.jobs.retention import Retention
 from farm.jobs.service import JobService
 from farm.jobs.why import Explaining
 from farm.manager.delivery import AppNode
@@ -38,12 +40,16 @@ class Deps:
 
     ledger: Ledger
     artifacts: ArtifactStore
+    handed_in: HandedIn
+    """The bounds of the files that jobs are given."""
+    retention: Retention
     registry: ContextRegistry
     app_node: AppNode
     """With the evidence of commands."""
     jobs: JobService
     identities: IdentityBook
-    dispatcher: Dispatcher
+    readings: Readings
+    """What jobs wait for, and what they do."""
     feed: JobFeed
     events: ClusterEvents
     leaving: Leaving

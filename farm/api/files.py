@@ -4,7 +4,6 @@ A file has no entry in the ledger. Its reference, `file_<number>/<name>`, is whe
 namespace's folder of the store, so it is found by nobody of another namespace.
 """
 
-import hashlib
 import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -19,6 +18,7 @@ from farm.api.uploads import TOKEN_PARAMETER, attempt_of, token_of
 from farm.core.job_states import AttemptState
 from farm.core.model import Namespace
 from farm.errors import InvalidInputError, NotFoundError, StaleAssignmentError, TooLargeError
+from farm.jobs.handed_in import folder_of
 from farm.jobs.naming import DEFAULT_MEDIA_TYPE, safe_name
 from farm.protocol.resources import FileStored
 
@@ -33,7 +33,8 @@ async def post_file(request: web.Request) -> web.Response:
         raise TooLargeError(
             f"a file has at most {deps.max_artifact_bytes} bytes", max_bytes=deps.max_artifact_bytes
         )
-    async with deps.artifacts.create(_folder(namespace_of(request))) as file:
+    await deps.handed_in.require_room(namespace_of(request), request.content_length or 0)
+    async with deps.artifacts.create(folder_of(namespace_of(request))) as file:
         try:
             async for chunk in request.content.iter_chunked(_CHUNK):
                 await file.write(chunk)
@@ -59,7 +60,7 @@ async def get_file(request: web.Request) -> web.StreamResponse:
 
 async def _key(deps: Deps, namespace: Namespace, owner: str, name: str) -> str:
     if match := _FILE.fullmatch(owner):
-        return f"{_folder(namespace)}/{match[1]}"
+        return f"{folder_of(namespace)}/{match[1]}"
     # That the job is one of the namespace is asked first, for its artifacts are found by its id.
     for artifact in await deps.jobs.artifacts(namespace, owner):
         if artifact.name == name and artifact.key:
@@ -74,10 +75,6 @@ async def _found(deps: Deps, key: str, owner: str, name: str) -> AsyncIterator[b
                 yield chunk
     except NotFoundError:
         raise NotFoundError(f"there is no file {owner}/{name}", name=name) from None
-
-
-def _folder(namespace: Namespace) -> str:
-    return f"files-{hashlib.sha256(namespace.encode()).hexdigest()[:32]}"
 
 
 ROUTES = (

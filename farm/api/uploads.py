@@ -63,6 +63,7 @@ async def put_artifact(request: web.Request) -> web.Response:
     )
     kept = await deps.ledger.add_artifact(artifact, token)
     if kept is None:
+        await deps.artifacts.discard(key)
         raise StaleAssignmentError("the attempt ended while the file was sent")
     deps.feed.publish(attempt.job_id, may_rest=False)
     return answer(ArtifactStored(name=kept.name))

@@ -19,6 +19,7 @@ from farm.jobs.live import LiveAttempts
 from farm.jobs.parking import Parking
 from farm.jobs.placing import Placing
 from farm.jobs.ports import Progress, Waiting
+from farm.jobs.taking import Taking
 from farm.manager.agent_news import AgentNews, LeavingReason
 from farm.manager.delivery import Send
 from farm.manager.manager import WorkerContextManager
@@ -77,18 +78,18 @@ class JobDispatcher:
         self._live = live
         self._feed = feed
         self._news = news
+        self._parking = parking
         self._clock = clock
         self._gone = gone
         self._placing = Placing(
             ledger=ledger,
-            manager=manager,
+            taking=Taking(manager, clock, coordinator),
             runner=runner,
             leases=leases,
             clock=clock,
             stir=self._stir,
             generation=registry.generation,
             parking=parking,
-            coordinator=coordinator,
             shared=shared,
         )
         self._orphans = orphans_of(
@@ -125,11 +126,11 @@ class JobDispatcher:
 
     def waiting(self, match_key: str) -> Waiting | None:
         """See `Dispatcher.waiting`."""
-        return self._placing.waiting(match_key)
+        return self._parking.waiting(match_key)
 
     def unserved(self) -> Mapping[str, Waiting]:
         """See `Dispatcher.unserved`."""
-        return self._placing.unserved()
+        return self._parking.unserved()
 
     def progress(self, job_id: str) -> Progress | None:
         """See `Dispatcher.progress`."""
@@ -289,7 +290,6 @@ class JobDispatcher:
         self._stirred.clear()
         generation = self._registry.generation()
         now = self._clock()
-        self._placing.let_rested(now)
         if self._may_be_due or self._placing.blocked or now - self._read_at >= _SAFETY_S:
             self._may_be_due, self._read_at = False, now
             await self._placing.place_all(group)

@@ -13,7 +13,7 @@ _BELIEVED_S = 5.0
 """For so long a miss is believed while nothing changes: a wake may be lost, and time helps, too."""
 
 State = tuple[int, int]
-"""Grows with every change after which somebody may take a job: of the pool, and of the rules."""
+"""Grows with every change after which somebody may take a job: the registry's, and others."""
 
 
 @dataclass(slots=True, kw_only=True)

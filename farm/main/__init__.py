@@ -22,19 +22,21 @@ from farm.api.polling import LongPolls, poll_routes
 from farm.api.readiness import Readiness
 from farm.api.verify import verify_route
 from farm.config import Settings
-from farm.core.model import DEFAULT_NAMESPACE, Namespace
+from farm.core.model import DEFAULT_NAMESPACE
 from farm.core.namespaces import Origin
 from farm.jobs.identities import IdentityBook
+from farm.jobs.readings import Readings
 from farm.jobs.rules import AttemptRules
 from farm.jobs.sharing import Sharing
 from farm.jobs.why import Explaining
 from farm.main.jobs import JobRules, jobs_of
+from farm.main.keeping import keeping_of
 from farm.main.keys import admin_token_of, keyring_of, live_key, preset_agent_token
 from farm.main.live import live_of
 from farm.main.metering import store_times
 from farm.main.running import Coordinator, correspond, expiring, lives, look_after
 from farm.main.serving import announced, listening, only_one
-from farm.main.sharing import same_files
+from farm.main.sharing import in_step, same_files
 from farm.main.stores import Stores, ledger_of, shared_of, stores_of
 from farm.manager.admission import Registrations
 from farm.manager.agent_news import AgentNews
@@ -48,7 +50,6 @@ from farm.manager.probe import AgentProbe
 from farm.manager.probing import Prober
 from farm.manager.queues import DeclaredQueues
 from farm.protocol.plan import Egress
-from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import (
     SqlBacklog,
     SqlDeployments,
@@ -56,6 +57,7 @@ from farm.stores.ledger import (
     SqlLedger,
     SqlNamespaces,
 )
+from farm.stores.ports.routes import LEASE_S
 from farm.telemetry import configure_logging
 from farm.verify import VERIFY, Verifier
 from farm.verify.stage import Farm
@@ -123,12 +125,14 @@ async def _running(
     )
     await identities.reseal()
     tokens = TokenBook(ledger, clock)
+    shared = shared_of(settings, ledger)
+    # Where jobs run on any agent, any will do.
+    tested_on = None if shared is not None else name
     readiness = Readiness(
-        AgentProbe(registry, app_node, clock, not_of=(VERIFY,), coordinator=name),
+        AgentProbe(registry, app_node, clock, not_of=(VERIFY,), coordinator=tested_on),
         clock,
         store=ledger.check,
     )
-    shared = shared_of(settings, ledger)
     if shared is not None:
         await same_files(settings.artifacts_dir, shared)
     gone_after_s = settings.link.window_s * settings.link.gone_after_windows
@@ -174,26 +178,21 @@ async def _running(
             gone_after_s=gone_after_s,
         )
     disconnects = Disconnects(jobs.manager, clock, grace_s=settings.link.grace_s)
-    bridges = Bridges(stores.parcels)
+    bridges = Bridges(
+        stores.parcels, silence_s=LEASE_S if stores.relay is None else stores.relay.lease_s
+    )
     channels = AgentChannels(
         app_node.tell_here, lambda token, client: links.owns(token, client), bridges
     )
 
-    def moved(namespace: Namespace) -> None:
-        jobs.manager.placement_changed(namespace)
-        jobs.dispatcher.look_anew()
-
-    def deployed(namespace: Namespace) -> None:
-        queues.changed(namespace)
-        jobs.dispatcher.look_anew()
-
+    changed = in_step(jobs, queues, tokens)
     namespaces = NamespaceBook(
         stored,
         clock,
         minting=settings.namespaces.minting or "closed",
         own=frozenset({VERIFY}),
         tell=stores.events.publish,
-        moved=moved,
+        moved=changed,
     )
     registrations = Registrations(
         registry,
@@ -259,25 +258,31 @@ async def _running(
         held_by=app_node.held_by,
         metrics=metrics,
     )
+    backlog = SqlBacklog(ledger.database)
+    readings = Readings(
+        dispatcher=jobs.dispatcher,
+        queue=backlog,
+        explain=jobs.manager.explain,
+        clock=clock,
+        shared=shared is not None,
+    )
+    keeping = keeping_of(settings, ledger, namespaces, clock, metrics)
     app = build_app(
         deps=Deps(
             ledger=ledger,
-            artifacts=DirectoryArtifacts(
-                settings.artifacts_dir,
-                max_bytes=settings.artifacts.max_bytes,
-                min_free_bytes=settings.artifacts.min_free_bytes,
-                min_free_inodes=settings.artifacts.min_free_inodes,
-            ),
+            artifacts=keeping.artifacts,
+            handed_in=keeping.handed_in,
+            retention=keeping.retention,
             registry=registry,
             app_node=app_node,
             jobs=jobs.service,
             identities=identities,
-            dispatcher=jobs.dispatcher,
+            readings=readings,
             feed=jobs.feed,
             events=stores.events,
             leaving=leaving,
             deployments=deployments,
-            deployed=deployed,
+            deployed=changed,
             tokens=tokens,
             namespaces=namespaces,
             owns=links.may_act,
@@ -285,12 +290,11 @@ async def _running(
             explaining=Explaining(
                 registry=registry,
                 ledger=ledger,
-                queue=SqlBacklog(ledger.database),
-                dispatcher=jobs.dispatcher,
+                queue=backlog,
+                readings=readings,
                 explain=jobs.manager.explain,
                 queues=queues,
                 clock=clock,
-                shared=shared is not None,
             ),
             readiness=readiness,
             clock=clock,
@@ -323,6 +327,10 @@ async def _running(
             group.create_task(stores.events.run(), name="events"),
             group.create_task(bridges.run(), name="bridges"),
             group.create_task(polls.run(), name="long polls"),
+            group.create_task(
+                every(keeping.sweep_every_s, keeping.retention.sweep, name="retention"),
+                name="retention",
+            ),
             group.create_task(prober.run(), name="probe"),
             group.create_task(
                 expiring(jobs.dispatcher, prober, settings.link.window_s), name="expire"

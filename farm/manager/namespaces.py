@@ -70,6 +70,10 @@ class NamespaceBook:
         """Return them, by name."""
         return await self._store.namespaces()
 
+    async def names(self) -> Sequence[Namespace]:
+        """Return what they are called, in order."""
+        return [record.name for record in await self._store.namespaces()]
+
     async def create(
         self, name: Namespace, origin: Origin = Origin.EXPLICIT
     ) -> tuple[NamespaceRecord, bool]:

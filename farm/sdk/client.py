@@ -211,6 +211,11 @@ class FarmClient(FleetCalls, PoolCalls):
         """
         return await self._decide(id, "retry", by)
 
+    async def delete(self, id: str) -> None:
+        """Delete a job that has ended, with its records, history and files."""
+        async with self._farm.open("DELETE", _path("jobs", id)):
+            pass
+
     async def pause(self, id: str, *, by: str | None = None) -> InterventionView:
         """Let a job wait before its next step, or in the queue; see `_intervene`."""
         return await self._intervene(id, "pause", by)

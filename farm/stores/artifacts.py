@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
+from farm.core.model import Instant
 from farm.errors import (
     ArtifactStoreFullError,
     NotFoundError,
     StoreUnavailableError,
     TooLargeError,
 )
+from farm.stores import artifact_folders
 
 _CHUNK = 256 * 1024
 _INCOMING = ".incoming"
@@ -74,6 +76,25 @@ class DirectoryArtifacts:
             if not file.committed:
                 # Begun before the wait for it, so done even where this task is being cancelled.
                 await asyncio.to_thread(partial.discard)
+
+    async def remove(self, job_id: str) -> None:
+        """Remove every file of a job. Raises StoreUnavailableError."""
+        await asyncio.to_thread(artifact_folders.remove, self._root / _folder(job_id))
+
+    async def discard(self, key: str) -> None:
+        """Remove one file. Raises StoreUnavailableError."""
+        if _KEY.fullmatch(key):
+            await asyncio.to_thread(artifact_folders.discard, self._root / key)
+
+    async def remove_old(self, job_id: str, *, before: Instant) -> int:
+        """Remove a job's files that were made before a moment. Raises StoreUnavailableError."""
+        return await asyncio.to_thread(
+            artifact_folders.remove_old, self._root / _folder(job_id), before
+        )
+
+    async def size(self, job_id: str) -> int:
+        """Return how many bytes a job's files have. Raises StoreUnavailableError."""
+        return await asyncio.to_thread(artifact_folders.size, self._root / _folder(job_id))
 
     async def read(self, key: str) -> AsyncIterator[bytes]:
         """Yield a file's bytes in pieces of at most 256 KiB. Raises NotFoundError."""

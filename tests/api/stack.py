@@ -23,7 +23,7 @@ from farm.api.readiness import Readiness
 from farm.api.request_state import Principal
 from farm.api.serving import ApiRunner
 from farm.clock import system_clock
-from farm.config import LiveSettings
+from farm.config import ArtifactSettings, LiveSettings, Settings
 from farm.core.commands import Retention
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import ClientId, ContextId, Instant, Namespace, Token
@@ -33,8 +33,10 @@ from farm.jobs.ids import random_id
 from farm.jobs.interventions import Interventions
 from farm.jobs.live import LiveAttempts
 from farm.jobs.ports import Progress, Waiting
+from farm.jobs.readings import Readings
 from farm.jobs.service import JobService
 from farm.jobs.why import Explaining
+from farm.main.keeping import Keeping, keeping_of
 from farm.main.live import live_of
 from farm.manager import WorkerContextManager
 from farm.manager.agent_news import AgentNews
@@ -44,7 +46,6 @@ from farm.manager.leaving import Leaving
 from farm.manager.misses import Misses
 from farm.manager.namespaces import NamespaceBook
 from farm.manager.queues import DeclaredQueues
-from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import (
     SqlBacklog,
     SqlDeployments,
@@ -115,6 +116,7 @@ class Stack:
     feed: JobFeed
     events: MemoryClusterEvents
     leaving: Leaving
+    keeping: Keeping
     ended: list[ClientId]
     """Whose links were ended."""
     tokens: TokenBook
@@ -267,6 +269,7 @@ async def running(
     live_settings: LiveSettings = LIVE,
     coordinator: str | None = None,
     recordings_max_bytes: int = 2**40,
+    files_max_bytes: int = 2**40,
     minting: Minting = "closed",
     registry: MemoryRegistry | None = None,
     office: PostOffice | None = None,
@@ -320,6 +323,21 @@ async def running(
             ledger, identities, dispatcher, feed, system_clock, interventions, queues=queues
         )
         acts, metrics = StandInActs(), CollectorRegistry()
+        keeping = keeping_of(
+            Settings(
+                data_dir=directory,
+                artifacts=ArtifactSettings(
+                    max_bytes=MAX_ARTIFACT,
+                    min_free_bytes=min_free_bytes,
+                    min_free_inodes=0,
+                    files_max_bytes=files_max_bytes,
+                ),
+            ),
+            ledger,
+            namespaces,
+            system_clock,
+            metrics,
+        )
         bridges = Bridges(
             MemoryParcels(CoordinatorId(coordinator or "farm"), office), silence_s=SILENCE_S
         )
@@ -349,17 +367,21 @@ async def running(
             drain_s=60.0,
             metrics=metrics,
         )
+        backlog = SqlBacklog(database)
+        readings = Readings(
+            dispatcher=dispatcher, queue=backlog, explain=manager.explain, clock=system_clock
+        )
         app = build_app(
             deps=Deps(
                 ledger=ledger,
-                artifacts=DirectoryArtifacts(
-                    directory / "artifacts", max_bytes=MAX_ARTIFACT, min_free_bytes=min_free_bytes
-                ),
+                artifacts=keeping.artifacts,
+                handed_in=keeping.handed_in,
+                retention=keeping.retention,
                 registry=registry,
                 app_node=node,
                 jobs=jobs,
                 identities=identities,
-                dispatcher=dispatcher,
+                readings=readings,
                 feed=feed,
                 events=events,
                 leaving=leaving,
@@ -372,8 +394,8 @@ async def running(
                 explaining=Explaining(
                     registry=registry,
                     ledger=ledger,
-                    queue=SqlBacklog(database),
-                    dispatcher=dispatcher,
+                    queue=backlog,
+                    readings=readings,
                     explain=manager.explain,
                     queues=queues,
                     clock=system_clock,
@@ -405,6 +427,7 @@ async def running(
                     feed=feed,
                     events=events,
                     leaving=leaving,
+                    keeping=keeping,
                     ended=ended,
                     tokens=tokens,
                     namespaces=namespaces,

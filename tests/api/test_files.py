@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+from pathlib import Path
 
 import pytest
 
 from farm.core.admission import Bounds
 from farm.core.model import Namespace
-from tests.api.stack import AGENT, DEFAULT, JOB, MAX_ARTIFACT, Stack
+from tests.api.stack import AGENT, DEFAULT, JOB, MAX_ARTIFACT, Stack, running
 
 
 async def put(stack: Stack, name: str, content: bytes) -> tuple[int, dict[str, object]]:
@@ -28,6 +29,14 @@ async def test_a_file_has_a_reference_and_a_safe_name(stack: Stack) -> None:
 async def test_a_file_over_the_limit_is_refused(stack: Stack) -> None:
     status, _ = await put(stack, "large", b"x" * (MAX_ARTIFACT + 1))
     assert status == 413
+
+
+async def test_more_than_a_namespace_may_hand_in_is_refused(tmp_path: Path) -> None:
+    async with running(tmp_path, files_max_bytes=5) as stack:
+        assert (await put(stack, "a", b"123"))[0] == 200
+        status, problem = await put(stack, "b", b"123")
+        assert (status, problem["used"], problem["most"]) == (507, 3, 5)
+        assert (await put(stack, "c", b"12"))[0] == 200
 
 
 async def got(

@@ -5,9 +5,11 @@ import json
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from farm.core.job_states import AttemptState, JobState
 from farm.core.model import Namespace
+from farm.errors import NotFoundError
 from farm.jobs.ports import Progress, Waiting
 from farm.protocol.resources import SUBMISSION
 from tests.api.stack import DEFAULT, JOB, Stack
@@ -172,6 +174,30 @@ async def test_a_queued_job_says_why_it_waits_and_a_running_one_what_it_does(sta
     assert attempt_view["agent"] == "agent-1"
     assert attempt_view["window"] == "window-1"
     assert [step["ms"] for step in attempt_view["steps"]] == [12.5]
+
+
+async def test_what_a_job_does_is_told_where_another_coordinator_has_it_in_hand(
+    stack: Stack,
+) -> None:
+    job_id = await stack.submit()
+    attempt = await stack.start(job_id)
+    await stack.note(attempt, 1, "step_started", index=0, verb="goto", label="first")
+    for path in (f"/v1/jobs/{job_id}", "/v1/jobs"):
+        async with stack.http.get(stack.url + path, headers=stack.as_admin()) as response:
+            body = await response.json()
+        shown = body["items"][0] if path == "/v1/jobs" else body
+        assert shown["progress"] == {"step_index": 0, "step": "first", "verb": "goto", "steps": 1}
+
+
+async def test_a_paused_job_waits_for_nobody_but_who_has_paused_it(stack: Stack) -> None:
+    job_id = await stack.submit()
+    kind = (await stack.ledger.job(Namespace("default"), job_id)).match_key
+    stack.dispatcher.waits[kind] = Waiting(reason="at_capacity")
+    url = f"{stack.url}/v1/jobs/{job_id}"
+    async with stack.http.post(f"{url}/pause", headers=stack.as_admin()) as response:
+        assert response.status == 200
+    async with stack.http.get(url, headers=stack.as_admin()) as response:
+        assert (await response.json())["waiting"] is None
 
 
 async def test_a_job_tells_its_notices_one_a_kind_and_the_newest_first(stack: Stack) -> None:
@@ -379,3 +405,35 @@ async def test_a_file_may_come_with_its_params_in_one_body(stack: Stack) -> None
     for query, body in (("", {"jbo": ""}), ("", {}), ("?param.where=x", sent)):
         async with stack.http.post(url + query, json=body, headers=headers) as response:
             assert response.status == 422
+
+
+async def delete(stack: Stack, job_id: str, token: str) -> int:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with stack.http.delete(f"{stack.url}/v1/jobs/{job_id}", headers=headers) as response:
+        return response.status
+
+
+async def test_a_job_that_has_ended_is_deleted_and_who_wanted_it_is_in_the_log(
+    stack: Stack,
+) -> None:
+    job_id = await stack.submit()
+    assert await delete(stack, job_id, stack.admin) == 409
+    attempt = await stack.start(job_id)
+    async with stack.http.put(
+        f"{stack.url}/v1/attempts/{attempt.attempt_id}/artifacts/a.txt",
+        data=b"abc",
+        headers=stack.as_agent(**{"X-Tabfarm-Token": "1.1"}),
+    ) as response:
+        assert response.status == 200
+    (file,) = await stack.ledger.artifacts(job_id)
+    await stack.finish(attempt)
+    _, other = await stack.tokens.add(scope="admin", namespace=Namespace("other"), name="x")
+    assert await delete(stack, job_id, other) == 404
+    assert await delete(stack, job_id, stack.agent) == 403
+    with capture_logs() as logs:
+        assert await delete(stack, job_id, stack.admin) == 204
+    assert [line["by"] for line in logs if line["event"] == "job.deleted"] == ["admin"]
+    assert await delete(stack, job_id, stack.admin) == 404
+    with pytest.raises(NotFoundError):
+        async for _ in stack.keeping.artifacts.read(file.key):
+            pass

@@ -7,24 +7,24 @@ in their tabs. Prints a table and writes `build/fleet-bench.json`.
 import argparse
 import asyncio
 import json
-import statistics
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from farm.sdk import FarmClient
-from tests.benchmarks.pool_floor import NS, Pool, memory, over_redis, redis_running
+from tests.benchmarks.choosing import choosing
+from tests.benchmarks.choosing import verdicts as choosing_verdicts
+from tests.benchmarks.figures import Row, met, spread
 from tests.benchmarks.processes import cpu_s, pss_mb
 from tests.e2e.faults.house import AGENT_TOKEN, House
 from tests.e2e.faults.watching import happened
 from tests.e2e.processes import ROOT
+from tests.e2e.turns import QUIET, SETTINGS, most_between, starts_of
 from tests.simulated.crowd import CROWD, Crowd
 
-Row = dict[str, Any]
 _BODY = {"name": "bench", "steps": [{"goto": "https://example.com/"}]}
 _AT_ONCE = 8
 """So many submit at once."""
@@ -156,47 +156,17 @@ async def dead(window_s: float) -> Row:
     return row
 
 
-async def choosing(sizes: Sequence[int], rounds: int) -> dict[str, list[Row]]:
-    """Take a tab of one of so many agents and give it back; and ask for what nobody has."""
-    found: dict[str, list[Row]] = {"memory": [], "redis": []}
-    with redis_running() as url:
-        for size in sizes:
-            found["memory"].append(await _choosing(memory(), size, rounds))
-            async with over_redis(url) as pool:
-                found["redis"].append(await _choosing(pool, size, rounds))
-    return found
-
-
-async def _choosing(pool: Pool, agents: int, rounds: int) -> Row:
-    for n in range(agents):
-        await pool.agent(f"agent-{n:05}", tabs=1, slots=1)
-    acquired, released, missed = [], [], []
-    for n in range(rounds):
-        held, took, gave = await pool.lend(f"t{n}")
-        acquired.append(took)
-        released.append(gave)
-        await pool.report(held.client_id, tabs=1)  # clean again; not measured
-    for n in range(3):
-        begun = perf_counter()
-        assert await pool.manager.acquire(NS, f"m{n}", requirements={"region": "none"}) is None
-        missed.append(perf_counter() - begun)
+async def fairness(noisy: int, quiet: int) -> Row:
+    """A namespace with very many jobs and one with few, on one slot."""
+    async with farm(**SETTINGS) as (house, _):
+        starts = await starts_of(house, noisy=noisy, quiet=quiet)
     return {
-        "agents": agents,
-        **spread("acquire", acquired),
-        **spread("release", released),
-        **spread("miss", missed),
+        "noisy_before_quiet": starts.index(QUIET),
+        "noisy_between_quiet": most_between(starts),
     }
 
 
-def spread(name: str, seconds: list[float]) -> Row:
-    ordered = sorted(seconds)
-    return {
-        f"{name}_p50_ms": round(statistics.median(ordered) * 1000, 2),
-        f"{name}_p99_ms": round(ordered[int(len(ordered) * 0.99)] * 1000, 2),
-    }
-
-
-async def run(agents: int, tabs: int, jobs: int, seconds: float) -> Row:
+async def run(agents: int, tabs: int, jobs: int, seconds: float, sizes: Sequence[int]) -> Row:
     """Measure everything; return it."""
     row: Row = {"agents": agents, "tabs": tabs}
     async with farm(FARM_LINK__WINDOW_S="10", FARM_LINK__HEARTBEAT_INTERVAL_S="2.5") as (
@@ -209,22 +179,23 @@ async def run(agents: int, tabs: int, jobs: int, seconds: float) -> Row:
             row["let_in_s"] = round(perf_counter() - begun, 1)
             row |= await resting(house, pid, everybody, seconds)
             row |= await working(house, pid, everybody, jobs)
-    row |= await parked(200)
+    row |= await parked(min(jobs, 200))
+    row |= await fairness(noisy=80, quiet=10)
     row |= await dead(3.0)
-    return row | {"choosing": await choosing((1_000, 10_000), 1_000)}
+    return row | {"choosing": await choosing(sizes, min(jobs, 1_000))}
 
 
 def verdicts(row: Row) -> list[str]:
     """Say which targets are met."""
     closed, frozen = row["closed_noticed_windows"], row["frozen_noticed_windows"]
+    noisy = row["noisy_between_quiet"]
     return [
-        f"closed link noticed after {closed} windows ({_met(closed <= 1.25)} 1.25)",
-        f"frozen process noticed after {frozen} windows ({_met(frozen <= 2.25)} 2.25)",
+        f"closed link noticed after {closed} windows ({met(closed <= 1.25)} 1.25)",
+        f"frozen process noticed after {frozen} windows ({met(frozen <= 2.25)} 2.25)",
+        f"between two starts of a quiet namespace a noisy one has {noisy} ({met(noisy <= 1)} 1)",
+        f"from a freed slot to the start of a parked job {row['freed_to_started_p50_ms']} ms (p50)",
+        *choosing_verdicts(row["choosing"]),
     ]
-
-
-def _met(good: bool) -> str:
-    return "meets" if good else "MISSES"
 
 
 def main() -> None:
@@ -235,8 +206,9 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2_000)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--out", type=Path, default=Path("build/fleet-bench.json"))
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000])
     given = parser.parse_args()
-    row = asyncio.run(run(given.agents, given.tabs, given.jobs, given.seconds))
+    row = asyncio.run(run(given.agents, given.tabs, given.jobs, given.seconds, given.sizes))
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(json.dumps(row | {"verdicts": verdicts(row)}, indent=2) + "\n")
     for name, value in row.items():

@@ -14,14 +14,14 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from farm.core.model import Request, TaskId
-from farm.stores.redis import RedisRegistry, records
+from farm.stores.redis import RedisRegistry
+from tests.benchmarks.figures import Row, met
 from tests.benchmarks.pool_floor import (
-    NOW,
     NS,
     TABS,
     Bare,
     Pool,
+    bare_of,
     evalsha_calls,
     memory,
     over_redis,
@@ -30,7 +30,6 @@ from tests.benchmarks.pool_floor import (
 )
 
 _SIZES = (100, 1_000, 10_000, 50_000)
-Row = dict[str, Any]
 
 
 async def lending(pool: Pool, rounds: int, bare: Bare | None) -> Row:
@@ -128,19 +127,11 @@ def _spread(name: str, seconds: list[float]) -> Row:
     }
 
 
-def _bare(pool: Pool) -> Bare:
-    assert isinstance(pool.registry, RedisRegistry)
-    text = records.request_text(Request(namespace=NS, task_id=TaskId("t")))
-    return Bare(pool.registry.redis, [1, text, repr(NOW), "60.0", repr(NOW + 1e9), "spread"])
-
-
 async def one_size(pool: Pool, contexts: int, rounds: int) -> Row:
     """Measure one store at one size."""
     await pool.fill(contexts)
     registry = pool.registry
-    bare = _bare(pool) if isinstance(registry, RedisRegistry) else None
-    if bare is not None:
-        await bare.load()
+    bare = await bare_of(pool)
     await lending(pool, rounds // 10, None)  # warm
     row: Row = {"contexts": contexts, **await lending(pool, rounds, bare)}
     if isinstance(registry, RedisRegistry):
@@ -183,25 +174,21 @@ def verdicts(result: Row) -> list[str]:
         growth = last["acquire_p50_us"] / first["acquire_p50_us"]
         lines.append(
             f"{store}: a success at {last['contexts']} contexts takes {growth:.2f} of one at "
-            f"{first['contexts']} ({_met(growth <= 2)} 2)"
+            f"{first['contexts']} ({met(growth <= 2)} 2)"
         )
     slowest = max(row["acquire_p50_us"] for row in result["memory"])
-    lines.append(f"memory: acquire p50 at most {slowest} us ({_met(slowest <= 100)} 100)")
+    lines.append(f"memory: acquire p50 at most {slowest} us ({met(slowest <= 100)} 100)")
     for row in result["redis"]:
         times = row["acquire_p50_us"] / row["bare_evalsha_p50_us"]
         lines.append(
             f"redis at {row['contexts']}: acquire in {row['round_trips']} round trips "
-            f"({_met(row['round_trips'] <= 2)} 2), {times:.2f} of a bare EVALSHA "
-            f"({_met(times <= 2.5)} 2.5)"
+            f"({met(row['round_trips'] <= 2)} 2), {times:.2f} of a bare EVALSHA "
+            f"({met(times <= 2.5)} 2.5)"
         )
     wake = result["redis_wake"]
     hops = wake["wake_p50_us"] / wake["hop_p50_us"]
     lines.append(f"redis: from release to the waiter's assignment {hops:.2f} of a bare hop")
     return lines
-
-
-def _met(good: bool) -> str:
-    return "meets" if good else "MISSES"
 
 
 def _print(result: Row) -> None:

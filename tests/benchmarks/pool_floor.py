@@ -24,12 +24,14 @@ from farm.core.model import (
     Instant,
     LinkId,
     Namespace,
+    Request,
+    TaskId,
     Window,
     WindowId,
 )
 from farm.manager import WorkerContextManager
 from farm.stores.memory import MemoryRegistry
-from farm.stores.redis import RedisRegistry, connect
+from farm.stores.redis import RedisRegistry, connect, records
 from tests.stores import redis_server
 
 NS = Namespace("bench")
@@ -125,6 +127,16 @@ class Bare:
         begun = perf_counter()
         await cast("Any", self._redis.evalsha(self._digest, 1, "{bench}:epoch", *self._args))
         return perf_counter() - begun
+
+
+async def bare_of(pool: Pool) -> Bare | None:
+    """Return one on the Redis of a pool that has one, with a request's arguments."""
+    if not isinstance(pool.registry, RedisRegistry):
+        return None
+    text = records.request_text(Request(namespace=NS, task_id=TaskId("t")))
+    bare = Bare(pool.registry.redis, [1, text, repr(NOW), "60.0", repr(NOW + 1e9), "spread"])
+    await bare.load()
+    return bare
 
 
 def memory() -> Pool:

@@ -74,7 +74,7 @@ async def one_agent(folder: Path) -> AsyncIterator[WorkerContextManager]:
             "AGENT_CLIENT_ID": "bench",
         }
         with _process("-m", "agent.cli", "run", env=env):
-            yield farm._dispatcher._placing._manager
+            yield farm._dispatcher._placing._taking._manager
 
 
 async def first_commands(manager: WorkerContextManager, rounds: int) -> list[float]:

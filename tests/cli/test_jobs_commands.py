@@ -197,6 +197,16 @@ async def test_a_job_that_was_cancelled_is_run_again_and_one_that_succeeded_is_n
     assert "succeeded" in again.stderr
 
 
+async def test_a_job_that_has_ended_is_deleted(stack: Stack) -> None:
+    job_id = await stack.submit()
+    refused = await farm(stack, "jobs", "delete", job_id)
+    assert (refused.exit_code, "queued" in refused.stderr) == (ExitCode.FAILED, True)
+    await farm(stack, "jobs", "cancel", job_id)
+    result = await farm(stack, "jobs", "delete", job_id, "--json")
+    assert json.loads(result.stdout) == {"id": job_id, "deleted": True}
+    assert json.loads((await farm(stack, "jobs", "list", "--json")).stdout) == []
+
+
 async def test_a_recording_that_is_not_there_is_listed_with_the_reason_and_not_downloaded(
     stack: Stack, tmp_path: Path
 ) -> None:

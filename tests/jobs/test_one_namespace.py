@@ -12,6 +12,7 @@ from farm.core.model import Namespace
 from farm.errors import NotFoundError
 from farm.jobs.identities import IdentityBook
 from farm.jobs.interventions import Wanted
+from farm.jobs.retention import Retention
 from farm.jobs.service import JobService
 from farm.jobs.why import Explaining
 from farm.manager.leaving import Leaving
@@ -82,11 +83,13 @@ async def test_what_is_ones_own_is_read(stack: Stack, name: str) -> None:
 
 BY_TOKEN = {"lend", "save"}
 """Fenced by the token of the attempt, which is nobody else's."""
-OF_THE_FARM = {"counts", "reseal", "seal_for_job"}
+OF_THE_FARM = {"counts", "reseal", "seal_for_job", "sweep"}
 """About no one in particular."""
 
 
-@pytest.mark.parametrize("service", [JobService, Explaining, IdentityBook, Leaving, Deployments])
+@pytest.mark.parametrize(
+    "service", [JobService, Retention, Explaining, IdentityBook, Leaving, Deployments]
+)
 def test_each_call_of_a_service_says_for_which_namespace(service: type) -> None:
     silent = {
         name

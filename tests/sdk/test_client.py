@@ -85,6 +85,12 @@ async def test_cancelling_and_deciding(stack: Stack, farm: FarmClient) -> None:
     cancelled = await stack.submit()
     assert (await farm.cancel(cancelled)).state == "cancelled"
     assert (await farm.retry(cancelled, by="anna")).state == "queued"
+    with pytest.raises(FarmApiError, match="queued"):
+        await farm.delete(cancelled)
+    await farm.cancel(cancelled)
+    await farm.delete(cancelled)
+    with pytest.raises(FarmApiError, match="no job"):
+        await farm.job(cancelled)
     job_id = await stack.submit()
     attempt = await stack.start(job_id)
     await stack.finish(attempt, attempt_state=AttemptState.LOST, job_state=JobState.UNCERTAIN)

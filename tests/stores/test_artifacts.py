@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from farm.core.model import Instant
 from farm.errors import (
     ArtifactStoreFullError,
     NotFoundError,
@@ -43,6 +44,52 @@ async def kept(store: ArtifactStore, *chunks: bytes, job_id: str = "j1") -> tupl
 
 def files(root: Path) -> list[Path]:
     return [path for path in root.rglob("*") if path.is_file()]
+
+
+class TestRemoving:
+    async def test_a_jobs_files_go_and_those_of_others_stay(
+        self, artifacts: ArtifactStore, tmp_path: Path
+    ) -> None:
+        keys = [(await kept(artifacts, b"abc", job_id=job))[0] for job in ("j1", "j1", "j2")]
+        assert (await artifacts.size("j1"), await artifacts.size("j3")) == (6, 0)
+        for _ in range(2):
+            await artifacts.remove("j1")
+            for key in keys[:2]:
+                with pytest.raises(NotFoundError):
+                    await content(artifacts, key)
+        assert await content(artifacts, keys[2]) == b"abc"
+        assert await artifacts.size("j1") == 0
+        assert not (tmp_path / "artifacts" / "j1").exists()
+        key, _, _ = await kept(artifacts, b"again", job_id="j1")
+        assert await content(artifacts, key) == b"again"
+
+    async def test_one_file_is_discarded_and_no_other_place_is_touched(
+        self, artifacts: ArtifactStore, tmp_path: Path
+    ) -> None:
+        keys = [(await kept(artifacts, b"abc"))[0] for _ in range(2)]
+        (tmp_path / "mine").write_text("mine")
+        for key in (keys[0], keys[0], "../mine", "j1/../../mine"):
+            await artifacts.discard(key)
+        assert await artifacts.size("j1") == 3
+        assert await content(artifacts, keys[1]) == b"abc"
+        assert (tmp_path / "mine").exists()
+
+    async def test_files_that_are_old_go(self, artifacts: ArtifactStore, tmp_path: Path) -> None:
+        keys = [(await kept(artifacts, b"abc"))[0] for _ in range(3)]
+        for seconds, key in enumerate(keys):
+            os.utime(tmp_path / "artifacts" / key, (seconds, seconds))
+        assert await artifacts.remove_old("j1", before=Instant(2.0)) == 2
+        assert await artifacts.remove_old("j1", before=Instant(2.0)) == 0
+        assert await artifacts.remove_old("j2", before=Instant(2.0)) == 0
+        assert await content(artifacts, keys[2]) == b"abc"
+
+    async def test_what_can_not_be_removed_is_said(
+        self, artifacts: ArtifactStore, tmp_path: Path
+    ) -> None:
+        await kept(artifacts, b"abc")
+        (tmp_path / "artifacts" / "j1" / "a-folder").mkdir()
+        with pytest.raises(StoreUnavailableError):
+            await artifacts.remove("j1")
 
 
 class TestPort:

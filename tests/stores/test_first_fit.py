@@ -291,6 +291,22 @@ async def test_in_memory_a_success_reads_no_snapshot() -> None:
         await manager.acquire(NS, "task")
 
 
+async def test_over_redis_to_find_nobody_with_a_slot_asks_as_much_of_many_as_of_few(
+    new_redis_registry: Callable[[int], Awaitable[RedisRegistry]],
+) -> None:
+    asked = []
+    for agents in (2, 40):
+        registry = await new_redis_registry(1)
+        for n in range(agents):
+            await agent(registry, f"agent-{n:02}", "T1", metadata={"gpu": False})
+        await registry.redis.config_resetstat()
+        wanted = request(requirements={"gpu": True})
+        assert await registry.select_and_reserve(wanted, now=T0) is None
+        calls = await registry.redis.info("commandstats")
+        asked.append({name: one["calls"] for name, one in calls.items() if "config" not in name})
+    assert asked[0] == asked[1]
+
+
 async def test_over_redis_a_success_is_one_script_that_asks_as_much_of_many_as_of_few(
     new_redis_registry: Callable[[int], Awaitable[RedisRegistry]],
 ) -> None:

@@ -22,7 +22,7 @@ from farm.core.job_states import TERMINAL, JobState
 from farm.core.model import Token
 from farm.core.retry import Doubt
 from farm.errors import ConflictError
-from farm.stores.ledger import SqliteDatabase, SqlLedger
+from farm.stores.ledger import SqliteDatabase, SqlLedger, SqlRetention
 from farm.stores.ledger.ledger import Database
 from farm.stores.ledger.postgres import PostgresDatabase
 from tests.stores.conftest import Databases
@@ -71,7 +71,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.jobs: dict[str, ModelJob] = {}
         self.keys: dict[str, tuple[str, str]] = {}
         self.clock = 0
-        self.attempt_count = 0
+        self.attempt_count = self.job_count = 0
         self.opened = 0
         self.reopen()
 
@@ -93,7 +93,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(key=st.none() | st.sampled_from("kl"), body=st.sampled_from("xy"))
     def accept(self, key: str | None, body: str) -> None:
-        job_id = f"j{len(self.jobs)}"
+        job_id = f"j{self.job_count}"
         new = new_job(job_id, idempotency_key=key, body_hash=body)
         known = self.keys.get(key) if key is not None else None
         try:
@@ -106,6 +106,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if known is not None:
             assert (job.job_id, body) == known
             return
+        self.job_count += 1
         self.jobs[job_id] = ModelJob(not_before=at(self.clock - 1))
         if key is not None:
             self.keys[key] = (job_id, body)
@@ -208,6 +209,20 @@ class LedgerMachine(RuleBasedStateMachine):
             return
         assert job.state in TERMINAL - {S.SUCCEEDED}
         job.state, job.counted, job.free, job.not_before = S.QUEUED, 0, 0, now
+
+    @precondition(lambda self: self.jobs)
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        job_id = self.pick(data)
+        state = self.jobs[job_id].state
+        try:
+            self.call(SqlRetention(self.ledger.database).delete(NS, job_id))
+        except ConflictError:
+            assert state not in TERMINAL
+            return
+        assert state in TERMINAL
+        del self.jobs[job_id]
+        self.keys = {key: known for key, known in self.keys.items() if known[0] != job_id}
 
     @rule()
     def reopen(self) -> None:

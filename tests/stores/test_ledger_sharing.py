@@ -1,26 +1,33 @@
 """A ledger on PostgreSQL that several coordinators share: lives, claims, owners, orphans."""
 
 import asyncio
+import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
 
 import asyncpg
+import psutil
 import pytest
-from sqlalchemy import make_url, text
+from sqlalchemy import func, make_url, select
 
 from farm.core.job_states import JobState
 from farm.core.model import ClientId
 from farm.errors import ConflictError, NotOwnerError, StoreUnavailableError
-from farm.stores.ledger import SqlLedger
+from farm.stores.ledger import SqlLedger, membership, schema
 from farm.stores.ledger.postgres import PostgresDatabase, Share
 from farm.stores.ledger.sharing import SqlSharing
 from farm.stores.records import Attempt
 from tests.cable import Cable
 from tests.stores.conftest import Databases
 from tests.stores.ledger_rows import NS, T0, TOKEN, accepted, finish, new_job, said, started
+from tests.stores.stopped import BEGINS, CLAIMS
 
 AGENT = ClientId("agent-1")
 LONG_S = 600.0
+SHORT_S = 1.0
+ROOT = Path(__file__).parents[2]
 
 
 class Member:
@@ -253,6 +260,84 @@ async def test_a_coordinator_whose_lease_has_lapsed_writes_nothing(
     ] == ["j1"]
 
 
+@asynccontextmanager
+async def stopped(url: str, how: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A coordinator that was stopped in the middle of a transaction which has locked things."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.stores.stopped", url, f"{SHORT_S}", how),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert await line(process) == "stopping"
+        async with asyncio.timeout(10):
+            while psutil.Process(process.pid).status() != psutil.STATUS_STOPPED:
+                await asyncio.sleep(0.01)
+        yield process
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def line(process: asyncio.subprocess.Process) -> str:
+    assert process.stdout is not None
+    async with asyncio.timeout(20):
+        return (await process.stdout.readline()).decode().strip()
+
+
+@pytest.mark.parametrize("how", [BEGINS, CLAIMS])
+async def test_one_that_is_stopped_in_a_transaction_keeps_nobody_waiting_and_writes_nothing_of_it(
+    url: str, how: str
+) -> None:
+    """PostgreSQL ends its session: a signal stops a process, and not what it has locked."""
+    async with (
+        members(url, "living", lease_s=2 * SHORT_S) as (living,),
+        asyncio.TaskGroup() as group,
+    ):
+        for job_id in ("j1", "j2", "j3"):
+            await accepted(living.ledger, job_id)
+        async with stopped(url, how) as other:
+            lapses = group.create_task(living.shared.lapsed())
+            async with asyncio.timeout(SHORT_S + 3.0):
+                # Of one namespace only one at a time is begun; and this one it has in hand.
+                assert await started(living.ledger, "j2", "a2") is not None
+                assert await started(living.ledger, "j1", "a1") is not None
+            async with asyncio.timeout(10):
+                while await lives(living) > 1:
+                    await asyncio.sleep(0.05)
+            assert not lapses.done()
+            other.send_signal(signal.SIGCONT)
+            assert await line(other) == "refused"
+            assert await line(other) == "its life is over"
+            assert await line(other) == "True"
+            assert not lapses.done()
+            lapses.cancel()
+        history = [await living.ledger.attempts(job_id) for job_id in ("j1", "j2", "j3")]
+        assert [len(attempts) for attempts in history] == [1, 1, 1]
+        assert history[0][0].attempt_id == "a1"
+
+
+async def test_who_ends_the_lapsed_does_not_wait_for_one_that_is_still_writing(
+    two: list[Member], postgres: Databases, url: str
+) -> None:
+    one, other = two
+    life = other.database.life
+    assert life is not None
+    async with other.database._engine.begin() as writing:
+        await writing.run_sync(lambda db: membership.confirm(db, life))
+        lapse(postgres, url, other)
+        async with asyncio.timeout(5):
+            await end_lapsed(one)
+        assert await lives(one) == 2
+    await end_lapsed(one)
+    assert await lives(one) == 1
+
+
+async def lives(member: Member) -> int:
+    count = select(func.count()).select_from(schema.coordinators)
+    return await member.database.read(lambda db: db.execute(count).scalar_one())
+
+
 async def test_a_life_ends_by_itself_when_it_can_not_be_renewed_in_time() -> None:
     with_no_server = PostgresDatabase(
         "postgresql://nobody@/farm?host=/nowhere", Share(name="one", lease_s=0.2)
@@ -283,14 +368,6 @@ async def test_what_is_left_of_one_that_was_cut_off_in_the_middle_keeps_nobody_w
     assert [orphan.attempt_id for orphan in await other.shared.orphans(for_s=0)] == [
         attempt.attempt_id
     ]
-
-
-async def test_a_statement_that_is_never_completed_is_ended_when_its_lease_is_over(
-    url: str,
-) -> None:
-    async with members(url, "one", lease_s=7.0) as [one]:
-        shown = await one.database.read(lambda db: db.execute(text("SHOW statement_timeout")))
-        assert shown.scalar_one() == "7s"
 
 
 async def test_a_coordinator_whose_database_says_nothing_notices_and_begins_again(

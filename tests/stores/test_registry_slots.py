@@ -98,6 +98,18 @@ async def test_in_as_many_turns_as_there_are_agents_each_has_one_in_order_of_id(
     assert [one.site.client_id for one in held] == ["a", "b", "c"] * 3
 
 
+async def test_turns_go_round_however_many_there_are_and_pass_over_who_is_full(
+    registry: Everything,
+) -> None:
+    names = [f"a{n:02}" for n in range(70)]
+    for name in names:
+        await agent(registry, name, slots=2 if name < "a40" else 1)
+    assert [await turn(registry) for _ in range(72)] == [*names, *names[:2]]
+    held = [(await slot(registry)).site.client_id for _ in range(110)]
+    assert held == [*names[2:], *names[:40], *names[:2]]
+    assert await turn(registry) is None
+
+
 async def test_each_pool_and_kind_of_work_takes_turns_of_its_own(registry: Everything) -> None:
     other = Namespace("other")
     both: dict[str, Any] = {"namespaces": (Namespace("default"), other)}
@@ -122,6 +134,25 @@ async def test_who_is_pinned_and_who_is_not_take_turns_together(registry: Everyt
     assert await turn(registry, node="n2") == "b"
     assert await turn(registry) == "c"
     assert await turn(registry, node="n2") == "b"
+
+
+async def test_of_many_who_do_not_meet_a_requirement_the_few_who_do_take_turns(
+    registry: Everything,
+) -> None:
+    for n in range(40):
+        await agent(registry, f"no-{n:02}", metadata={"gpu": False})
+    for name in ("c", "zz", "no-20b"):
+        await agent(registry, name, metadata={"gpu": True})
+    await agent(registry, "elsewhere", metadata={"gpu": True}, task_queue="crawl")
+    wanted = {"requirements": {"gpu": True}}
+    assert [await turn(registry, **wanted) for _ in range(4)] == ["c", "no-20b", "zz", "c"]
+    assert await turn(registry) == "no-00"  # one cursor for all of a pool
+    assert await turn(registry, **wanted) == "no-20b"
+    full = [await slot(registry, **wanted) for _ in range(3 * 9)]
+    assert await turn(registry, **wanted) is None
+    for one in full:
+        await registry.cancel(one)
+    assert await turn(registry, **wanted) is not None
 
 
 async def test_who_finds_nobody_moves_no_cursor(registry: Everything) -> None:

@@ -20,11 +20,14 @@ from farm.api.readiness import Readiness
 from farm.api.serving import ApiRunner
 from farm.api.verify import verify_route
 from farm.clock import Clock, system_clock
+from farm.config import Settings
 from farm.core.model import Namespace
 from farm.jobs.dispatcher import JobDispatcher
+from farm.jobs.readings import Readings
 from farm.jobs.rules import AttemptRules
 from farm.jobs.why import Explaining
 from farm.main.jobs import JobRules, jobs_of
+from farm.main.keeping import keeping_of
 from farm.manager.admission import Registrations
 from farm.manager.agent_news import AgentNews
 from farm.manager.delivery import AppNode
@@ -37,7 +40,6 @@ from farm.manager.queues import DeclaredQueues
 from farm.protocol.plan import Egress
 from farm.protocol.resources import PointView, VerifyEnd
 from farm.sdk import FarmClient
-from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import (
     SqlBacklog,
     SqlDeployments,
@@ -203,31 +205,37 @@ async def serving(
             drain_s=60.0,
             metrics=metrics,
         )
+        backlog = SqlBacklog(database)
+        readings = Readings(
+            dispatcher=dispatcher, queue=backlog, explain=manager.explain, clock=clock
+        )
+        book = NamespaceBook(SqlNamespaces(ledger.database), clock)
+        keeping = keeping_of(Settings(data_dir=directory), ledger, book, clock, metrics)
         app = build_app(
             deps=Deps(
                 ledger=ledger,
-                artifacts=DirectoryArtifacts(
-                    directory / "artifacts", max_bytes=1, min_free_bytes=0
-                ),
+                artifacts=keeping.artifacts,
+                handed_in=keeping.handed_in,
+                retention=keeping.retention,
                 registry=registry,
                 app_node=node,
                 jobs=jobs.service,
                 identities=identities,
-                dispatcher=dispatcher,
+                readings=readings,
                 feed=jobs.feed,
                 events=events,
                 leaving=leaving,
                 deployments=deployments,
                 deployed=queues.changed,
                 tokens=tokens,
-                namespaces=NamespaceBook(SqlNamespaces(ledger.database), clock),
+                namespaces=book,
                 owns=links.may_act,
                 misses=manager.misses,
                 explaining=Explaining(
                     registry=registry,
                     ledger=ledger,
-                    queue=SqlBacklog(database),
-                    dispatcher=dispatcher,
+                    queue=backlog,
+                    readings=readings,
                     explain=manager.explain,
                     queues=queues,
                     clock=clock,

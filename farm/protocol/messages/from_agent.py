@@ -81,7 +81,11 @@ class Report(Message):
 
 
 class CapacityAnnounced(Message):
-    """How many slots the agent has from now on. Fewer than are taken stop new work only."""
+    """How many slots the agent has from now on. Fewer than are taken stop new work only.
+
+    For agents whose slots come and go one by one; one that takes nothing at all for a while says so
+    by `draining` of its report.
+    """
 
     op: Literal["capacity"] = "capacity"
     max_concurrency: int

@@ -46,15 +46,10 @@ _FENCE = (
     .where(_lives.c.life == bindparam("life"), _lives.c.lease_until > NOW)
     .with_for_update(read=True, key_share=True)
 )
-_LIFE = select(_lives.c.life).with_for_update(skip_locked=True)
-"""What is still being written under a life may never end, if its coordinator is cut off: nobody
-waits for that, and the life is ended when it is over."""
-_LEAVE = delete(_lives).where(_lives.c.life.in_(_LIFE.where(_lives.c.life == bindparam("life"))))
-_END_LAPSED = (
-    delete(_lives)
-    .where(_lives.c.life.in_(_LIFE.where(_lives.c.lease_until <= NOW)))
-    .returning(_lives.c.name)
-)
+_UNUSED = select(_lives.c.life).with_for_update(skip_locked=True)
+_LEAVE = delete(_lives).where(_lives.c.life.in_(_UNUSED.where(_lives.c.life == bindparam("life"))))
+_LAPSED = _UNUSED.where(_lives.c.lease_until <= NOW)
+_END_LAPSED = delete(_lives).where(_lives.c.life.in_(_LAPSED)).returning(_lives.c.name)
 _END_ALL = delete(_lives)
 _ORPHAN = (
     update(_attempts)
@@ -99,13 +94,20 @@ def confirm(connection: Connection, life: int) -> None:
 
 
 def leave(connection: Connection, life: int) -> None:
-    """End a life; what it has is an orphan from here on."""
+    """End a life; what it has is an orphan from here on.
+
+    One under which something is still being written, as by a session that is cut off, lapses.
+    """
     connection.execute(_LEAVE, {"life": life})
     connection.execute(_ORPHAN)
 
 
 def end_lapsed(connection: Connection) -> list[str]:
-    """End the lives whose lease is over and nothing is written under; return whose they were."""
+    """End the lives whose lease is over; return whose they were.
+
+    One under which something is just being written is left to the next time: who waited for it
+    would not renew meanwhile, and lapse as well.
+    """
     names = list(connection.execute(_END_LAPSED).scalars())
     connection.execute(_ORPHAN)
     return names

@@ -4,7 +4,7 @@ from sqlalchemy import Connection, inspect, text
 
 from farm.errors import StoreUnavailableError
 
-HEAD = "0010"
+HEAD = "0011"
 """The revision this version of the farm works with."""
 
 

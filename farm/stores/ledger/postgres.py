@@ -50,7 +50,6 @@ _LOCKED_S = 3.0
 """Well within the time that agents wait for somebody to go on with what they run."""
 _IN_EACH_OTHERS_WAY = frozenset({"40001", "40P01"})
 """Serialization failure, deadlock: nothing was done, and doing it again is right."""
-_TAKE_YOUR_TIME = text("SET LOCAL statement_timeout = 0")
 _ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(hashtext('tabfarm.ledger.opening'))")
 
 
@@ -67,14 +66,17 @@ class Share:
 
 
 def _patience(share: Share) -> dict[str, str]:
-    """Return for how long what one has locked that was stopped may keep the others waiting.
+    """Return for how long what one has locked that is gone may keep the others waiting.
 
-    A session that was cut off between two messages of one statement does not count as idle.
+    One that was stopped is idle; of one that was cut off the server only hears nothing.
     """
-    longest_ms = round(min(share.lease_s, _LOCKED_S) * 1000)
+    longest_s = min(share.lease_s, _LOCKED_S)
+    silence_s = max(1, round(share.lease_s / 4))
     return {
-        "idle_in_transaction_session_timeout": f"{longest_ms}ms",
-        "statement_timeout": f"{round(min(share.lease_s, _STATEMENT_S) * 1000)}ms",
+        "idle_in_transaction_session_timeout": f"{round(longest_s * 1000)}ms",
+        "tcp_keepalives_idle": f"{silence_s}",
+        "tcp_keepalives_interval": f"{silence_s}",
+        "tcp_user_timeout": f"{round(share.lease_s * 1000)}ms",
     }
 
 
@@ -146,7 +148,6 @@ class PostgresDatabase:
             raise
 
     def _prepare(self, connection: Connection) -> int | None:
-        connection.execute(_TAKE_YOUR_TIME)
         connection.execute(_ONE_AT_A_TIME)
         bring_up_to_date(connection)
         self._hold.leave_mark(connection)

@@ -88,6 +88,13 @@ jobs = Table(
     Index(None, "namespace", "number"),
     Index(None, "state", "number"),
 )
+_HAS_ENDED = jobs.c.finished_at.is_not(None)
+Index(
+    "ix_jobs_finished",
+    jobs.c.finished_at,
+    sqlite_where=_HAS_ENDED,
+    postgresql_where=_HAS_ENDED,
+)
 _QUEUED: ColumnElement[str] = literal_column("'queued'")
 _AUTOMATION: ColumnElement[str] = literal_column("'automation'")
 WAITS: ColumnElement[bool] = and_(jobs.c.state == _QUEUED, jobs.c.control == _AUTOMATION)
@@ -213,6 +220,7 @@ artifacts = Table(
     Column("state", Text, nullable=False, server_default="ready"),
     Column("detail", Text, nullable=False, server_default=""),
     UniqueConstraint("job", "name"),
+    Index(None, "attempt"),
 )
 _IS_RECORDING = artifacts.c.recording.is_not(None)
 Index(
@@ -221,6 +229,13 @@ Index(
     sqlite_where=_IS_RECORDING,
     postgresql_where=_IS_RECORDING,
 )
+
+discards = Table(
+    "discards",
+    metadata,
+    Column("job_id", Text, primary_key=True),
+)
+"""Jobs whose rows are gone, and whose files may not be yet."""
 
 tokens = Table(
     "tokens",

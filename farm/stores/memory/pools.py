@@ -1,10 +1,11 @@
 """Who is in which pool, who of them takes work now, and whose turn it is in each."""
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 
 from farm.core.model import Client, ClientId, Namespace, Request
 
+_FEW = 32
 Pool = tuple[Namespace, str, str | None]
 """Namespace, task queue and activity type, which is None for any."""
 
@@ -61,22 +62,32 @@ class Pools:
             for pool in self._of.get(client_id, ()):
                 _drop(self._free, pool, client_id)
 
-    def free(self, pool: Pool) -> Sequence[ClientId]:
-        """Return who may have a slot free, beginning with whose turn it is."""
-        return self._in_turn(self._free.get(pool, []), pool)
+    def free(self, pool: Pool, among: Iterable[ClientId] | None = None) -> Iterator[ClientId]:
+        """Yield who may have a slot free, of all or of some, beginning with whose turn it is."""
+        if among is None:
+            return self._in_turn(self._free.get(pool, []), pool)
+        here = (one for one in among if one in self._open and pool in self._of.get(one, ()))
+        return self._in_turn(sorted(here), pool)
 
-    def members(self, pool: Pool) -> Sequence[ClientId]:
-        """Return who is in the pool, beginning with whose turn it is."""
+    def members(self, pool: Pool) -> Iterator[ClientId]:
+        """Yield who is in the pool, beginning with whose turn it is."""
         return self._in_turn(self._members.get(pool, []), pool)
 
     def had(self, pool: Pool, client_id: ClientId) -> None:
         """Note whose turn it was."""
         self._last[pool] = client_id
 
-    def _in_turn(self, ids: list[ClientId], pool: Pool) -> list[ClientId]:
+    def _in_turn(self, ids: list[ClientId], pool: Pool) -> Iterator[ClientId]:
+        """Yield them from whose turn it is on, few at a time: they may be many, and may leave."""
         last = self._last.get(pool)
-        begin = 0 if last is None else bisect_right(ids, last)
-        return ids[begin:] + ids[:begin]
+        at = 0 if last is None else bisect_right(ids, last)
+        while few := ids[at : at + _FEW]:
+            yield from few
+            at = bisect_right(ids, few[-1])
+        at = 0
+        while last is not None and (few := ids[at : min(at + _FEW, bisect_right(ids, last))]):
+            yield from few
+            at = bisect_right(ids, few[-1])
 
     def _part(self, client_id: ClientId, pools: frozenset[Pool]) -> None:
         for pool in pools:

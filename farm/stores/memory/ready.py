@@ -110,7 +110,7 @@ class Ready:
         """Return whom to ask, in order: affinity, then the emptiest, or the fullest if wanted."""
         near = request.affinity_client_id
         packed = request.placement is not None and request.placement.fill is Fill.PACK
-        few = self._few_who_meet(request)
+        few = self.few_who_meet(request)
         if few is not None:
             shown = [(self._shown[one][0], one) for one in few if one in self._shown]
             others: Iterable[ClientId] = [one for _, one in sorted(shown, reverse=packed)]
@@ -126,8 +126,8 @@ class Ready:
         """Return a client's contexts that may do."""
         return list(islice(self._idle[client_id].get(_asked(request), ()), _CONTEXTS))
 
-    def _few_who_meet(self, request: Request) -> Iterable[ClientId] | None:
-        """Return who has the rarest of the facts required, if they are few."""
+    def few_who_meet(self, request: Request) -> Iterable[ClientId] | None:
+        """Return who has the rarest of the facts required, if they are few; None if not."""
         sets = [self._with.get(fact, {}) for fact in _facts(request.requirements)]
         rarest = min(sets, key=len, default=None)
         return rarest if rarest is not None and len(rarest) <= _CLIENTS else None

@@ -15,7 +15,8 @@ class MemorySlots(MemoryClients):
     async def select_and_reserve(self, request: Request, *, now: Instant) -> Reservation | None:
         """See `Slots.select_and_reserve`."""
         pool = pool_of(request)
-        for client_id in self._ready.pools.free(pool):
+        few = self._ready.few_who_meet(request)
+        for client_id in self._ready.pools.free(pool, few):
             client = self._find(client_id, now)
             if client is None or not is_present(client, now=now, window_s=self._window_s):
                 self._ready.hide(client_id)  # a heartbeat brings it back

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from farm.core.model import Instant
+
 
 class StoredFile(Protocol):
     """A file being written; `commit` makes it visible, leaving without it removes it."""
@@ -27,6 +29,26 @@ class ArtifactStore(Protocol):
 
     def create(self, job_id: str) -> AbstractAsyncContextManager[StoredFile]:
         """Begin a file of a job."""
+        ...
+
+    async def remove(self, job_id: str) -> None:
+        """Remove every file of a job; none is no error.
+
+        Raises:
+            StoreUnavailableError: If some may be left.
+        """
+        ...
+
+    async def discard(self, key: str) -> None:
+        """Remove one file; none is no error. As `remove` raises."""
+        ...
+
+    async def remove_old(self, job_id: str, *, before: Instant) -> int:
+        """Remove a job's files that were made before a moment; return how many. As `remove`."""
+        ...
+
+    async def size(self, job_id: str) -> int:
+        """Return how many bytes a job's files have."""
         ...
 
     def read(self, key: str) -> AsyncIterator[bytes]:

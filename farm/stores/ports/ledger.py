@@ -221,10 +221,7 @@ class Ledger(Protocol):
         ...
 
     async def forget_jobs(self, namespace: Namespace) -> int:
-        """Delete a namespace's jobs that have ended, with their history; return how many.
-
-        The bytes of their files stay in the artifact store.
-        """
+        """Delete a namespace's jobs that have ended, as `JobRetention` does; return how many."""
         ...
 
     async def events(

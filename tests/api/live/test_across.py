@@ -194,6 +194,34 @@ async def test_who_comes_back_at_another_coordinator_is_in_control_still(farm: F
             assert (scene["you"], scene["by"]) == (you, you)
 
 
+async def test_who_was_in_control_has_a_while_to_come_back_when_its_coordinator_is_killed(
+    farm: Farm,
+) -> None:
+    path = await link(farm.third, context=farm.agent.name, mode="control")
+    async with viewer(farm.other, path) as one, farm.agent.channel() as channel:
+        you = (await one.hears("scene"))["you"]
+        await channel.says(op="control", phase="human", by=you)
+        await one.hears("scene", phase="human")
+        farm.kill("other")
+        await channel.hears("let_go")
+        assert (await channel.hears("leave"))["by"] == you
+        await channel.ends()
+
+
+async def test_the_wall_is_the_same_everywhere_and_each_of_its_tabs_is_seen(farm: Farm) -> None:
+    wall = await link(farm.third)
+    async with viewer(farm.other, wall) as one:
+        [tab] = (await one.hears("tabs"))["tabs"]
+    assert tab["context"] == farm.agent.name
+    secret = wall.partition("?")[2]
+    async with (
+        viewer(farm.other, f"{page_of(farm.agent)}?{secret}") as one,
+        farm.agent.channel() as channel,
+    ):
+        assert (await one.hears("scene"))["mode"] == "view"
+        await show(one, channel)
+
+
 async def test_a_tab_has_so_many_viewers_wherever_they_are(farm: Farm) -> None:
     path = await link(farm.third, context=farm.agent.name)
     async with watching(farm, farm.other), AsyncExitStack() as others:

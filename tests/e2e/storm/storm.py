@@ -81,6 +81,7 @@ class Storm:
                 self.struck[kind_of(strike.target), strike.blow] += 1
             async with asyncio.TaskGroup() as watching:
                 seeing = [watching.create_task(self._watch(house)) for house in farms.houses]
+                seeing += [watching.create_task(target.supervise()) for target in targets.values()]
                 await self._submit(farms.houses, targets, strikes)
                 self.say("all are submitted, and everybody is whole")
                 self.flaws += [

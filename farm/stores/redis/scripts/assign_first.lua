@@ -34,17 +34,6 @@ local function find_on(id)
   end
 end
 
--- Where few meet a requirement, these.
-local function few_who_meet()
-  local fewest, holders = CLIENTS + 1, nil
-  for field, value in pairs(request.requirements) do
-    local set = key('with', field .. '\0' .. value)
-    local count = redis.call('SCARD', set)
-    if count < fewest then fewest, holders = count, set end
-  end
-  return holders and redis.call('SMEMBERS', holders)
-end
-
 local function in_order(few)
   local loads, ids = {}, {}
   for _, id in ipairs(few) do
@@ -73,7 +62,7 @@ end
 
 local taken = ARGV[7] and take_on(ARGV[7])
 if taken then return taken end
-local few = few_who_meet()
+local few = few_who_meet(request, CLIENTS)
 if few then return take_on_one_of(in_order(few)) or {'no'} end
 local command = ARGV[6] == 'pack' and 'ZREVRANGE' or 'ZRANGE'
 return take_on_one_of(redis.call(command, name, 0, FEW - 1))

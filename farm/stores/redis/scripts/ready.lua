@@ -83,6 +83,17 @@ local function list_metadata(id, command)
   end
 end
 
+-- Where at most so many meet a requirement, these.
+local function few_who_meet(request, most)
+  local fewest, holders = most + 1, nil
+  for field, value in pairs(request.requirements) do
+    local set = key('with', field .. '\0' .. value)
+    local count = redis.call('SCARD', set)
+    if count < fewest then fewest, holders = count, set end
+  end
+  return holders and redis.call('SMEMBERS', holders)
+end
+
 local function forget(id, parts)
   hide(id)
   list_metadata(id, 'SREM')

@@ -1,0 +1,62 @@
+"""Puts together what keeps files, and what deletes them and jobs again."""
+
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry
+
+from farm.clock import Clock
+from farm.config import Settings
+from farm.jobs.handed_in import HandedIn
+from farm.jobs.retention import Retention
+from farm.manager.namespaces import NamespaceBook
+from farm.stores.artifacts import DirectoryArtifacts
+from farm.stores.ledger import SqlLedger, SqlRetention
+
+_AT_MOST_S = 60.0
+_SWEEPS = 4
+"""In the time that something is kept, so that it is not kept for much longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """The parts, as they belong together."""
+
+    artifacts: DirectoryArtifacts
+    handed_in: HandedIn
+    retention: Retention
+    sweep_every_s: float
+
+
+def keeping_of(
+    settings: Settings,
+    ledger: SqlLedger,
+    namespaces: NamespaceBook,
+    clock: Clock,
+    metrics: CollectorRegistry,
+) -> Keeping:
+    """Return them, as the settings say."""
+    rules, keep_s = settings.artifacts, settings.jobs.keep_s
+    artifacts = DirectoryArtifacts(
+        settings.artifacts_dir,
+        max_bytes=rules.max_bytes,
+        min_free_bytes=rules.min_free_bytes,
+        min_free_inodes=rules.min_free_inodes,
+    )
+    handed_in = HandedIn(
+        artifacts, clock, max_bytes=rules.files_max_bytes, keep_s=rules.files_keep_s
+    )
+    shortest_s = min(keep_s or _AT_MOST_S, rules.files_keep_s or _AT_MOST_S)
+    return Keeping(
+        artifacts=artifacts,
+        handed_in=handed_in,
+        retention=Retention(
+            SqlRetention(ledger.database),
+            artifacts,
+            handed_in,
+            namespaces.names,
+            clock,
+            keep_s=keep_s,
+            metrics=metrics,
+        ),
+        sweep_every_s=min(_AT_MOST_S, max(1.0, shortest_s / _SWEEPS)),
+    )
