@@ -95,7 +95,7 @@ class AgentLinks:
 
     async def may_act(self, token_id: str, client_id: ClientId) -> bool:
         """Tell whether the agent last connected, here or elsewhere, with this token."""
-        if self.shared is None or self.owns(token_id, client_id):
+        if self.shared is None:
             return self.owns(token_id, client_id)
         return await self.shared.token_of_agent(client_id) == token_id
 

@@ -4,7 +4,7 @@ import hashlib
 import ipaddress
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from urllib.parse import urlsplit
@@ -24,7 +24,7 @@ from farm.stores.records import TokenRecord
 
 _CACHE_SIZE = 1024
 _CACHE_S = 10.0
-"""How long a revocation by another process may take to be noticed."""
+"""How long a revocation by another process may take to be noticed, where nobody tells of it."""
 _LOOPBACK_NAMES = frozenset({"localhost"})
 
 
@@ -62,6 +62,8 @@ class TokenBook:
         self._seen: OrderedDict[str, tuple[Instant, Principal]] = OrderedDict()
         self._revocations = 0
         self._lent: dict[str, Principal] = {}
+        self.tell_revoked: Callable[[str], None] = lambda token_id: None
+        """Lets other coordinators know, where there are any."""
 
     async def principal(self, secret: str) -> Principal | None:
         """Return who bears this token; None if it is unknown or revoked."""
@@ -127,6 +129,11 @@ class TokenBook:
         With a namespace, only one that was made in it.
         """
         await self._ledger.revoke_token(token_id, now=self._clock(), namespace=namespace)
+        self.forget(token_id)
+        self.tell_revoked(token_id)
+
+    def forget(self, token_id: str) -> None:
+        """Look a token up anew: it has been revoked, here or by another coordinator."""
         self._revocations += 1
         for sha256 in [h for h, (_, who) in self._seen.items() if who.token_id == token_id]:
             del self._seen[sha256]

@@ -5,6 +5,7 @@ told that there is a gap, and gets another snapshot.
 """
 
 import asyncio
+import contextlib
 
 from aiohttp import web
 
@@ -21,6 +22,8 @@ from farm.stores.ports.cluster_events import ClusterEvent
 
 PAGE = 100
 """So many events are written before it is asked again what there is."""
+CATCH_UP_S = 2.0
+"""What is not known here after that was never told, or is lost."""
 
 
 async def stream_cluster_events(request: web.Request) -> web.StreamResponse:
@@ -59,7 +62,14 @@ class _Reader:
             await self._snapshot()
         else:
             self._until = after
+            await self._catch_up(after)
         await self.tell_all()
+
+    async def _catch_up(self, after: int) -> None:
+        """Know as much as the coordinator that the client comes from; that takes a moment."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CATCH_UP_S):
+                await self._deps.events.changed_since(after - 1)
 
     async def tell_all(self) -> None:
         """Tell what has happened since, to its end."""

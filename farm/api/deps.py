@@ -16,7 +16,7 @@ from farm.errors import ForbiddenError
 from farm.jobs.feed import JobFeed
 from farm.jobs.handed_in import HandedIn
 from farm.jobs.identities import IdentityBook
-from farm.jobs.ports import Dispatcher
+from farm.jobs.readings import Readings
 from farm.jobs.retention import Retention
 from farm.jobs.service import JobService
 from farm.jobs.why import Explaining
@@ -48,7 +48,8 @@ class Deps:
     """With the evidence of commands."""
     jobs: JobService
     identities: IdentityBook
-    dispatcher: Dispatcher
+    readings: Readings
+    """What jobs wait for, and what they do."""
     feed: JobFeed
     events: ClusterEvents
     leaving: Leaving

@@ -12,7 +12,6 @@ from farm.core.job_states import AT_REST
 from farm.core.model import Namespace
 from farm.jobs.feed import Subscription
 from farm.protocol.resources import EventView
-from farm.stores.records import Job
 
 
 async def stream_events(request: web.Request) -> web.StreamResponse:
@@ -64,7 +63,8 @@ async def _follow(
         async for event in deps.jobs.history(namespace, job_id, after=told.after):
             await told.tell(event_view(event))
         if job.state in AT_REST or not follow:
-            await told.stream.tell("end", _last_words(job, deps))
+            last_words = job_view(job, await deps.readings.of_one(job))
+            await told.stream.tell("end", last_words.model_dump_json())
             return
         await _wait(watcher, generation, told.stream)
 
@@ -74,10 +74,6 @@ async def _wait(watcher: Subscription, generation: int, stream: EventStream) -> 
         if await watcher.changed_since(generation, within_s=SLICE_S):
             return
         await stream.beat(HEARTBEAT_S)
-
-
-def _last_words(job: Job, deps: Deps) -> str:
-    return job_view(job, deps.dispatcher).model_dump_json()
 
 
 ROUTES = (

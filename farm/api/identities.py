@@ -48,7 +48,7 @@ async def put_identity(request: web.Request) -> web.Response:
     limit = book.max_bytes + _BESIDE_THE_STATE
     wanted = await large_body_of(request, IdentityPut, max_bytes=limit)
     identity, new = await book.put(namespace_of(request), name, wanted)
-    deps_of(request).dispatcher.wake()  # jobs may wait for just that
+    deps_of(request).jobs.look_again()  # jobs may wait for just that
     status = HTTPStatus.CREATED if new else HTTPStatus.OK
     return answer(await _view(book, identity), status=status)
 

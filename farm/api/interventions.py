@@ -18,7 +18,7 @@ async def cancel_job(request: web.Request) -> web.Response:
     deps = deps_of(request)
     by = who(request, await _body(request))
     job = await deps.jobs.cancel(namespace_of(request), request.match_info["job_id"], by=by)
-    return answer(job_view(job, deps.dispatcher))
+    return answer(job_view(job, await deps.readings.of_one(job)))
 
 
 async def retry_job(request: web.Request) -> web.Response:
@@ -26,7 +26,7 @@ async def retry_job(request: web.Request) -> web.Response:
     deps = deps_of(request)
     by = who(request, await _body(request))
     job = await deps.jobs.retry(namespace_of(request), request.match_info["job_id"], by=by)
-    return answer(job_view(job, deps.dispatcher))
+    return answer(job_view(job, await deps.readings.of_one(job)))
 
 
 async def pause_job(request: web.Request) -> web.Response:
@@ -69,8 +69,9 @@ async def _intervene(
             outcome=done.outcome,
             intervention_id=done.intervention_id,
         )
-    job = job_view(await deps.jobs.job(namespace, job_id), deps.dispatcher)
-    return answer(InterventionView(id=done.intervention_id, kind=kind, by=by, job=job))
+    job = await deps.jobs.job(namespace, job_id)
+    view = job_view(job, await deps.readings.of_one(job))
+    return answer(InterventionView(id=done.intervention_id, kind=kind, by=by, job=view))
 
 
 async def _body(request: web.Request) -> InterventionBody:

@@ -48,7 +48,7 @@ async def submit_job(request: web.Request) -> web.Response:
         known = None if duplicate else job
         job = await _at_rest(request, deps, job.job_id, wait_s, known)
     return answer(
-        JobAccepted(**job_members(job, deps.dispatcher), duplicate=duplicate),
+        JobAccepted(**job_members(job, await deps.readings.of_one(job)), duplicate=duplicate),
         status=HTTPStatus.OK if duplicate else HTTPStatus.CREATED,
         location=f"/v1/jobs/{job.job_id}",
     )
@@ -65,9 +65,10 @@ async def list_jobs(request: web.Request) -> web.Response:
         limit=limit + 1,
     )
     page = found[:limit]
+    readings = await deps.readings.of(page)
     return answer(
         JobList(
-            items=tuple(job_view(job, deps.dispatcher) for job in page),
+            items=tuple(job_view(job, readings[job.job_id]) for job in page),
             next_cursor=page[-1].job_id if len(found) > limit else None,
         )
     )
@@ -79,7 +80,7 @@ async def show_job(request: web.Request) -> web.Response:
     if wait_s := _wait_s(request):
         await _at_rest(request, deps, _id(request), wait_s)
     record = await deps.jobs.record_of(namespace_of(request), _id(request))
-    return answer(job_detail(record, deps.dispatcher))
+    return answer(job_detail(record, await deps.readings.of_one(record.job)))
 
 
 async def resolve_job(request: web.Request) -> web.Response:
@@ -88,7 +89,7 @@ async def resolve_job(request: web.Request) -> web.Response:
     body = await body_of(request, ResolveBody)
     by = who(request, body)
     job = await deps.jobs.resolve(namespace_of(request), _id(request), body.as_, by=by)
-    return answer(job_view(job, deps.dispatcher))
+    return answer(job_view(job, await deps.readings.of_one(job)))
 
 
 async def delete_job(request: web.Request) -> web.Response:

@@ -143,9 +143,9 @@ async def _lent(
     attempt = attempts.get((assignment.client_id, assignment.context_id, assignment.token))
     name = progress = None
     if attempt is not None:
-        progress = deps.dispatcher.progress(attempt.job_id)
         try:
-            name = (await deps.ledger.job(assignment.namespace, attempt.job_id)).name
+            job = await deps.ledger.job(assignment.namespace, attempt.job_id)
+            name, progress = job.name, (await deps.readings.of_one(job)).progress
         except NotFoundError:
             attempt = None
     return AssignmentView(

@@ -42,12 +42,11 @@ def pool_view(pool: Pool) -> PoolView:
 def unserved_view(unserved: Unserved, now: Instant) -> UnservedView:
     """Convert what waits, as it is now."""
     waiting, queued = unserved.waiting, unserved.jobs
-    since = now if waiting.since is None else waiting.since
     return UnservedView(
         **_verdict_members(waiting),
         address=None if waiting.request is None else _address_view(waiting.request),
-        since=moment(since),
-        age_s=max(0.0, now - since),
+        since=moment(unserved.since),
+        age_s=max(0.0, now - unserved.since),
         count=queued.count,
         jobs=tuple(
             WaitingJobView(id=job.job_id, name=job.name, created_at=moment(job.created_at))

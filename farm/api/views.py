@@ -8,9 +8,10 @@ from typing import Any
 from farm.api.live.places import live_id
 from farm.core import eligibility
 from farm.core.control import Control
-from farm.core.job_states import AT_REST, JobState
+from farm.core.job_states import AT_REST
 from farm.core.model import Client, ClientType, Context, Instant, Snapshot, Window
-from farm.jobs.ports import Dispatcher, Progress
+from farm.jobs.ports import Progress, Waiting
+from farm.jobs.readings import Reading
 from farm.protocol.failures import Failure
 from farm.protocol.resources import (
     AgentView,
@@ -53,7 +54,7 @@ def _failure(failure: Mapping[str, Any] | None) -> Failure | None:
 
 
 def progress_view(progress: Progress | None) -> ProgressView | None:
-    """Convert what a dispatcher says of a running job."""
+    """Convert what a running job does."""
     if progress is None:
         return None
     return ProgressView(
@@ -64,8 +65,7 @@ def progress_view(progress: Progress | None) -> ProgressView | None:
     )
 
 
-def _waiting_view(job: Job, dispatcher: Dispatcher) -> WaitingView | None:
-    waiting = dispatcher.waiting(job.match_key) if job.state is JobState.QUEUED else None
+def _waiting_view(waiting: Waiting | None) -> WaitingView | None:
     if waiting is None:
         return None
     return WaitingView(reason=waiting.reason, remedy=waiting.remedy, detail=waiting.detail)
@@ -77,15 +77,14 @@ def _control_view(job: Job) -> ControlView | None:
     return ControlView(state=job.control.value, by=job.control_by, asked=job.asked)
 
 
-def job_members(job: Job, dispatcher: Dispatcher) -> dict[str, Any]:
+def job_members(job: Job, reading: Reading) -> dict[str, Any]:
     """Return the members every view of a job has."""
-    at_rest = job.state in AT_REST
     return {
         "id": job.job_id,
         "name": job.name,
         "namespace": job.namespace,
         "state": job.state.value,
-        "at_rest": at_rest,
+        "at_rest": job.state in AT_REST,
         "attempts": job.attempts,
         "max_attempts": job.max_attempts,
         "cancel_requested": job.cancel_requested,
@@ -98,21 +97,21 @@ def job_members(job: Job, dispatcher: Dispatcher) -> dict[str, Any]:
         "finished_at": maybe_moment(job.finished_at),
         "item_count": job.item_count,
         "artifact_count": job.artifact_count,
-        "waiting": _waiting_view(job, dispatcher),
-        "progress": None if at_rest else progress_view(dispatcher.progress(job.job_id)),
+        "waiting": _waiting_view(reading.waiting),
+        "progress": progress_view(reading.progress),
     }
 
 
-def job_view(job: Job, dispatcher: Dispatcher) -> JobView:
+def job_view(job: Job, reading: Reading) -> JobView:
     """Convert a job for a list."""
-    return JobView(**job_members(job, dispatcher))
+    return JobView(**job_members(job, reading))
 
 
-def job_detail(record: JobRecord, dispatcher: Dispatcher) -> JobDetail:
+def job_detail(record: JobRecord, reading: Reading) -> JobDetail:
     """Convert a job with its whole history."""
     events = record.events
     return JobDetail(
-        **job_members(record.job, dispatcher),
+        **job_members(record.job, reading),
         history=tuple(
             attempt_view(a, [e for e in events if e.attempt_id == a.attempt_id])
             for a in record.attempts

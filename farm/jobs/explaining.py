@@ -1,9 +1,14 @@
 """Why jobs wait, in the words that their namespace is told (P6, P16)."""
 
+from collections.abc import Awaitable, Callable
+
 from farm.core.census import Census
 from farm.core.decide import Verdict
-from farm.core.model import Request
+from farm.core.model import Request, Snapshot
 from farm.jobs.ports import Waiting
+
+Explain = Callable[[Request], Awaitable[tuple[Snapshot, Verdict]]]
+"""Says why a request would get nothing now, with the reading that says it."""
 
 
 def waiting_for(request: Request, verdict: Verdict) -> Waiting:

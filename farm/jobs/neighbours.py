@@ -1,14 +1,15 @@
-"""What coordinators of one ledger tell each other of its jobs: hints, and what a person wants.
+"""What coordinators of one ledger tell each other of it: hints, and what a person wants.
 
 Nothing rests on a letter's arrival but how soon something is seen: what has changed is in the
 ledger, which everybody reads again from time to time.
 """
 
 import asyncio
+from collections.abc import Callable
 
 import structlog
 
-from farm.core.model import ClientId
+from farm.core.model import ClientId, Namespace
 from farm.errors import StoreUnavailableError
 from farm.jobs.feed import JobFeed
 from farm.jobs.ids import random_id
@@ -44,7 +45,13 @@ class Neighbours:
         self._dispatcher = dispatcher
         self._interventions = interventions
         self._changed: dict[str, bool] = {}
-        self._due = False
+        self._due = self._anew = False
+        self._namespaces: set[str] = set()
+        self._revoked: set[str] = set()
+        self.changed: Callable[[Namespace], None] = lambda namespace: None
+        """Called when another coordinator has changed what is kept of a namespace."""
+        self.revoked: Callable[[str], None] = lambda token_id: None
+        """Called when another coordinator has revoked a token."""
         self._stirred = asyncio.Event()
         self._wishes: asyncio.Queue[Wish] = asyncio.Queue()
         self._waiting: dict[str, asyncio.Future[Granted]] = {}
@@ -89,6 +96,21 @@ class Neighbours:
             attempt_id=done.attempt_id,
         )
 
+    def tell_anew(self) -> None:
+        """Have the others look anew at what waits."""
+        self._anew = True
+        self._stirred.set()
+
+    def tell_changed(self, namespace: Namespace) -> None:
+        """Let the others know that what they keep of a namespace is old."""
+        self._namespaces.add(namespace)
+        self._stirred.set()
+
+    def tell_revoked(self, token_id: str) -> None:
+        """Let the others know that a token opens nothing any more."""
+        self._revoked.add(token_id)
+        self._stirred.set()
+
     def _tell(self, job_id: str, *, may_rest: bool, queued: bool) -> None:
         self._changed[job_id] = may_rest or self._changed.get(job_id, False)
         self._due = self._due or queued
@@ -96,11 +118,8 @@ class Neighbours:
 
     def _hear(self, letter: AboutJobs) -> None:
         match letter:
-            case Change(jobs=jobs, due=due):
-                for job_id, may_rest in jobs.items():
-                    self._feed.heard(job_id, may_rest=may_rest)
-                if due:
-                    self._dispatcher.wake()
+            case Change():
+                self._take_in(letter)
             case Wish():
                 self._wishes.put_nowait(letter)
             case Granted(wish_id=wish_id):
@@ -108,14 +127,33 @@ class Neighbours:
                 if waiting is not None and not waiting.done():
                     waiting.set_result(letter)
 
+    def _take_in(self, change: Change) -> None:
+        for job_id, may_rest in change.jobs.items():
+            self._feed.heard(job_id, may_rest=may_rest)
+        for namespace in change.namespaces:
+            self.changed(Namespace(namespace))
+        for token_id in change.revoked:
+            self.revoked(token_id)
+        if change.anew:
+            self._dispatcher.look_anew()
+        if change.due:
+            self._dispatcher.wake()
+
     async def _write(self) -> None:
         while True:
             await self._stirred.wait()
             await asyncio.sleep(_TOGETHER_S)
             self._stirred.clear()
             jobs = dict(list(self._changed.items())[-_JOBS_AT_ONCE:])
-            letter = Change(jobs=jobs, due=self._due)
-            self._changed, self._due = {}, False
+            letter = Change(
+                jobs=jobs,
+                due=self._due,
+                anew=self._anew,
+                namespaces=tuple(sorted(self._namespaces)),
+                revoked=tuple(sorted(self._revoked)),
+            )
+            self._changed, self._due, self._anew = {}, False, False
+            self._namespaces, self._revoked = set(), set()
             try:
                 await self._relay.write(letter)
             except StoreUnavailableError as error:

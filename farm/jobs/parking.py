@@ -1,9 +1,9 @@
 """Which jobs wait because nobody can take them now, and why."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
-from farm.clock import Clock
+from farm.core.census import PoolVerdict
 from farm.jobs.ports import Waiting
 from farm.stores.ports.cluster_events import ClusterEvents, EventKind
 from farm.stores.records import Job
@@ -13,11 +13,15 @@ class Parking:
     """By match key, as jobs that ask for the same wait for the same.
 
     Who follows the farm is told when jobs of a kind begin to wait, and when the reason is another.
+
+    Args:
+        events: Where that is told.
+        shared: Others begin jobs of the same queue: that their agents would do is no news.
     """
 
-    def __init__(self, events: ClusterEvents, clock: Clock) -> None:
+    def __init__(self, events: ClusterEvents, *, shared: bool = False) -> None:
         self._events = events
-        self._clock = clock
+        self._shared = shared
         self._waiting: dict[str, Waiting] = {}
         self._closed = False
 
@@ -35,12 +39,13 @@ class Parking:
         return dict(self._waiting)
 
     def park(self, job: Job, waiting: Waiting) -> None:
-        """Say why jobs of this kind wait; they do so since the first time that was said."""
+        """Say why jobs of this kind wait."""
         if self._closed:
             return
         before = self._waiting.get(job.match_key)
-        since = self._clock() if before is None else before.since
-        self._waiting[job.match_key] = replace(waiting, since=since)
+        self._waiting[job.match_key] = waiting
+        if self._shared and waiting.pool is PoolVerdict.POLLERS_LINKED_ELSEWHERE:
+            return
         if before is None or (before.reason, before.pool) != (waiting.reason, waiting.pool):
             self._tell(job, waiting)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from farm.core.census import Census, PoolVerdict
-from farm.core.model import Instant, Request
+from farm.core.model import Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +23,6 @@ class Waiting:
     """Of the reading that came to nothing; None where no agent was looked at."""
     request: Request | None = None
     """What was asked for; its task is one of the jobs."""
-    since: Instant | None = None
-    """When the first of them that could not begin was looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

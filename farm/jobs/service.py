@@ -160,6 +160,12 @@ class JobService(JobReading):
             return
         raise InvalidInputError("the job cannot be accepted", problems=(problem,))
 
+    def look_again(self) -> None:
+        """Something has changed that queued jobs may wait for, here and at other coordinators."""
+        self._dispatcher.look_anew()
+        if self._neighbours is not None:
+            self._neighbours.tell_anew()
+
     async def cancel(self, namespace: Namespace, job_id: str, *, by: str = "") -> Job:
         """Cancel a queued job at once, ask a running one to stop; `by` is who wants it.
 

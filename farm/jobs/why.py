@@ -1,7 +1,7 @@
 """What a namespace is told of its queue: which pools there are, what waits for them, and why."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from farm.clock import Clock
@@ -14,25 +14,23 @@ from farm.core.model import (
     Client,
     ClientId,
     ClientType,
+    Instant,
     Namespace,
-    Request,
     Snapshot,
     TaskId,
 )
 from farm.core.pools import DEFAULT_QUEUE
 from farm.core.verdicts import REMEDY_OF_POOL, Verdict
 from farm.jobs.endings import was_not_taken
-from farm.jobs.explaining import waiting_for
+from farm.jobs.explaining import Explain, waiting_for
 from farm.jobs.pools import Pool, pool_of
-from farm.jobs.ports import Dispatcher, Waiting
+from farm.jobs.ports import Waiting
+from farm.jobs.readings import Readings
 from farm.stores.ports.backlog import Backlog
 from farm.stores.ports.deployments import QueueCatalogue
 from farm.stores.ports.ledger import Ledger
 from farm.stores.ports.registries import AssignmentRegistry
 from farm.stores.records import Job, Queued
-
-Explain = Callable[[Request], Awaitable[tuple[Snapshot, Verdict]]]
-"""Says why a request would get nothing now, with the reading that says it."""
 
 _LATEST = 20
 _NAMED = 20
@@ -55,6 +53,12 @@ class Unserved:
     waiting: Waiting
     jobs: Queued
 
+    @property
+    def since(self) -> Instant:
+        """When the oldest of them was to begin."""
+        oldest = self.jobs.jobs[0]
+        return Instant(max(oldest.created_at, oldest.not_before))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
@@ -76,11 +80,10 @@ class Explaining:
         registry: Who is there.
         ledger: Where the jobs are.
         queue: What of them waits.
-        dispatcher: Who has looked at them.
+        readings: Why it does, as far as that has been looked at.
         explain: Says why a request would get nothing now.
         queues: The task queues there are.
         clock: The time.
-        shared: Other coordinators begin jobs of the same queue, on the agents linked to them.
     """
 
     def __init__(
@@ -89,42 +92,31 @@ class Explaining:
         registry: AssignmentRegistry,
         ledger: Ledger,
         queue: Backlog,
-        dispatcher: Dispatcher,
+        readings: Readings,
         explain: Explain,
         queues: QueueCatalogue,
         clock: Clock,
-        shared: bool = False,
     ) -> None:
         self._registry = registry
         self._ledger = ledger
         self._queue = queue
-        self._dispatcher = dispatcher
+        self._readings = readings
         self._explain = explain
         self._queues = queues
         self._clock = clock
-        self._shared = shared
 
     async def unserved(self, namespace: Namespace) -> Sequence[Unserved]:
         """Say what waits in a namespace that nobody can take, that with the oldest job first.
 
         What has begun since, or has been cancelled or paused, is in the queue no more, so not here.
         """
-        waiting = self._dispatcher.unserved()
+        waiting = await self._readings.unserved()
         queued = await self._queue.queued(namespace, first=_NAMED, now=self._clock())
         return [
-            Unserved(waiting=await self._anywhere(waiting[one.match_key]), jobs=one)
+            Unserved(waiting=waiting[one.match_key], jobs=one)
             for one in queued
             if one.match_key in waiting
         ]
-
-    async def _anywhere(self, waiting: Waiting) -> Waiting:
-        """Return why no coordinator can have it begun, where others may begin it, too."""
-        elsewhere = waiting.pool is PoolVerdict.POLLERS_LINKED_ELSEWHERE
-        if not (self._shared and elsewhere and waiting.request is not None):
-            return waiting
-        asked = replace(waiting.request, through=None)
-        _, verdict = await self._explain(asked)
-        return replace(waiting_for(asked, verdict), since=waiting.since)
 
     async def pools(self, namespace: Namespace) -> Sequence[Pool]:
         """Return the pools of a namespace by name: those of its agents, and those of its jobs."""
@@ -145,7 +137,7 @@ class Explaining:
         """Count the jobs of all namespaces that nobody can take, by verdict."""
         queued = await self._queue.counts_by_key(now=self._clock())
         found = dict.fromkeys(PoolVerdict, 0)
-        for key, waiting in self._dispatcher.unserved().items():
+        for key, waiting in (await self._readings.unserved()).items():
             found[waiting.pool] += queued.get(key, 0)
         return found
 
@@ -159,17 +151,15 @@ class Explaining:
         if job.not_before > self._clock():
             return Why(job=job, waiting=await self._saturated(job))
         ahead = await self._queue.ahead_of(job, now=self._clock())
-        waiting = self._dispatcher.waiting(job.match_key)
+        waiting = await self._readings.waiting(job.match_key)
         if waiting is None or waiting.request is None:
             return Why(job=job, waiting=waiting, position=ahead + 1)
         asked = replace(waiting.request, task_id=TaskId(job_id))
-        if self._shared:
-            asked = replace(asked, through=None)
         snapshot, verdict = await self._explain(asked)
         told = verdict.without_strangers()
         return Why(
             job=job,
-            waiting=replace(waiting_for(asked, verdict), since=waiting.since),
+            waiting=waiting_for(asked, verdict),
             position=ahead + 1,
             agents=told.clients,
             begins_within_s=await self._begins_within_s(job, ahead, snapshot, told),
@@ -197,7 +187,7 @@ class Explaining:
         self, job: Job, ahead: int, snapshot: Snapshot, verdict: Verdict
     ) -> float | None:
         """Estimate where jobs of this kind hold the slots, and none of another waits for them."""
-        if verdict.pool not in _FOR_ROOM or len(self._dispatcher.unserved()) > 1:
+        if verdict.pool not in _FOR_ROOM or len(await self._readings.unserved()) > 1:
             return None
         clients = [c for c in snapshot.clients if c.client_id in verdict.clients]
         full = [c for c in clients if verdict.clients[c.client_id] is verdict.reason]

@@ -22,9 +22,10 @@ from farm.api.polling import LongPolls, poll_routes
 from farm.api.readiness import Readiness
 from farm.api.verify import verify_route
 from farm.config import Settings
-from farm.core.model import DEFAULT_NAMESPACE, Namespace
+from farm.core.model import DEFAULT_NAMESPACE
 from farm.core.namespaces import Origin
 from farm.jobs.identities import IdentityBook
+from farm.jobs.readings import Readings
 from farm.jobs.rules import AttemptRules
 from farm.jobs.sharing import Sharing
 from farm.jobs.why import Explaining
@@ -35,7 +36,7 @@ from farm.main.live import live_of
 from farm.main.metering import store_times
 from farm.main.running import Coordinator, correspond, expiring, lives, look_after
 from farm.main.serving import announced, listening, only_one
-from farm.main.sharing import same_files
+from farm.main.sharing import in_step, same_files
 from farm.main.stores import Stores, ledger_of, shared_of, stores_of
 from farm.manager.admission import Registrations
 from farm.manager.agent_news import AgentNews
@@ -124,12 +125,14 @@ async def _running(
     )
     await identities.reseal()
     tokens = TokenBook(ledger, clock)
+    shared = shared_of(settings, ledger)
+    # Where jobs run on any agent, any will do.
+    tested_on = None if shared is not None else name
     readiness = Readiness(
-        AgentProbe(registry, app_node, clock, not_of=(VERIFY,), coordinator=name),
+        AgentProbe(registry, app_node, clock, not_of=(VERIFY,), coordinator=tested_on),
         clock,
         store=ledger.check,
     )
-    shared = shared_of(settings, ledger)
     if shared is not None:
         await same_files(settings.artifacts_dir, shared)
     gone_after_s = settings.link.window_s * settings.link.gone_after_windows
@@ -182,21 +185,14 @@ async def _running(
         app_node.tell_here, lambda token, client: links.owns(token, client), bridges
     )
 
-    def moved(namespace: Namespace) -> None:
-        jobs.manager.placement_changed(namespace)
-        jobs.dispatcher.look_anew()
-
-    def deployed(namespace: Namespace) -> None:
-        queues.changed(namespace)
-        jobs.dispatcher.look_anew()
-
+    changed = in_step(jobs, queues, tokens)
     namespaces = NamespaceBook(
         stored,
         clock,
         minting=settings.namespaces.minting or "closed",
         own=frozenset({VERIFY}),
         tell=stores.events.publish,
-        moved=moved,
+        moved=changed,
     )
     registrations = Registrations(
         registry,
@@ -262,6 +258,14 @@ async def _running(
         held_by=app_node.held_by,
         metrics=metrics,
     )
+    backlog = SqlBacklog(ledger.database)
+    readings = Readings(
+        dispatcher=jobs.dispatcher,
+        queue=backlog,
+        explain=jobs.manager.explain,
+        clock=clock,
+        shared=shared is not None,
+    )
     keeping = keeping_of(settings, ledger, namespaces, clock, metrics)
     app = build_app(
         deps=Deps(
@@ -273,12 +277,12 @@ async def _running(
             app_node=app_node,
             jobs=jobs.service,
             identities=identities,
-            dispatcher=jobs.dispatcher,
+            readings=readings,
             feed=jobs.feed,
             events=stores.events,
             leaving=leaving,
             deployments=deployments,
-            deployed=deployed,
+            deployed=changed,
             tokens=tokens,
             namespaces=namespaces,
             owns=links.may_act,
@@ -286,12 +290,11 @@ async def _running(
             explaining=Explaining(
                 registry=registry,
                 ledger=ledger,
-                queue=SqlBacklog(ledger.database),
-                dispatcher=jobs.dispatcher,
+                queue=backlog,
+                readings=readings,
                 explain=jobs.manager.explain,
                 queues=queues,
                 clock=clock,
-                shared=shared is not None,
             ),
             readiness=readiness,
             clock=clock,

@@ -131,7 +131,7 @@ def jobs_of(
         leases=Leases(identities.store),
         feed=feed,
         news=AgentNews(events),
-        parking=Parking(events, clock),
+        parking=Parking(events, shared=shared is not None),
         clock=clock,
         gone=GoneRule(after_s=rules.gone_after_s, postponed_s=rules.postponed_s),
         coordinator=coordinator,

@@ -47,7 +47,7 @@ class LeftBehind:
                 continue
             self._news.disconnected(client, LeavingReason.DISCONNECT)
             for namespace in client.namespaces:
-                await self._disconnects.closed(namespace, client_id, link)
+                self._disconnects.note(namespace, client_id, link)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +76,17 @@ class Disconnects:
         self._grace_s = grace_s
         self._closed: list[_Closed] = []
 
+    def note(self, namespace: Namespace, client_id: ClientId, link: LinkId) -> None:
+        """Note that a link has closed; what its agent holds is released by a sweep."""
+        if self._grace_s is not None:
+            due_at = Instant(self._clock() + self._grace_s)
+            self._closed.append(
+                _Closed(namespace=namespace, client_id=client_id, link=link, due_at=due_at)
+            )
+
     async def closed(self, namespace: Namespace, client_id: ClientId, link: LinkId) -> None:
         """Note that a link has closed; without grace release what its agent holds."""
-        if self._grace_s is None:
-            return
-        due_at = Instant(self._clock() + self._grace_s)
-        self._closed.append(
-            _Closed(namespace=namespace, client_id=client_id, link=link, due_at=due_at)
-        )
+        self.note(namespace, client_id, link)
         if self._grace_s == 0:
             try:
                 await self.sweep()

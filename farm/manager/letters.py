@@ -61,13 +61,19 @@ class Reply(Letter):
 
 
 class Change(Letter):
-    """Something of a job has changed in a ledger that coordinators share."""
+    """Something has changed in a ledger that coordinators share."""
 
     kind: Literal["change"] = "change"
     jobs: dict[str, bool] = Field(default_factory=dict)
     """By job_id, whether it may have come to rest."""
     due: bool = False
     """Jobs may have been queued."""
+    anew: bool = False
+    """Jobs that wait may find now what they wait for."""
+    namespaces: tuple[str, ...] = ()
+    """Of these the placement has changed, or the task queues that deployments serve."""
+    revoked: tuple[str, ...] = ()
+    """Tokens that open nothing any more."""
 
 
 class Wish(Letter):

@@ -1,5 +1,6 @@
 """The self-test of the farm: an agent opens a real page."""
 
+import secrets
 from collections.abc import Collection
 
 from farm.clock import Clock
@@ -32,7 +33,6 @@ class AgentProbe:
         self._not_of = frozenset(not_of)
         self._coordinator = coordinator
         """Only agents that are linked to this one count; None is all."""
-        self._number = 0
 
     async def __call__(self) -> str | None:
         """Test. Sets no clock of its own: the caller bounds it.
@@ -66,10 +66,10 @@ class AgentProbe:
         )
 
     async def _ask(self, client: Client) -> str | None:
-        self._number += 1
-        order = command(f"probe-{self._number}", wire.Probe())
+        order = command(f"probe-{secrets.token_hex(8)}", wire.Probe())
+        here = self._coordinator is not None
         try:
-            sent = await self._app_node.send(client.client_id, order, here=True)
+            sent = await self._app_node.send(client.client_id, order, here=here)
             try:
                 answer = await sent.answer
             finally:

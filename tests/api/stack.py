@@ -33,6 +33,7 @@ from farm.jobs.ids import random_id
 from farm.jobs.interventions import Interventions
 from farm.jobs.live import LiveAttempts
 from farm.jobs.ports import Progress, Waiting
+from farm.jobs.readings import Readings
 from farm.jobs.service import JobService
 from farm.jobs.why import Explaining
 from farm.main.keeping import Keeping, keeping_of
@@ -366,6 +367,10 @@ async def running(
             drain_s=60.0,
             metrics=metrics,
         )
+        backlog = SqlBacklog(database)
+        readings = Readings(
+            dispatcher=dispatcher, queue=backlog, explain=manager.explain, clock=system_clock
+        )
         app = build_app(
             deps=Deps(
                 ledger=ledger,
@@ -376,7 +381,7 @@ async def running(
                 app_node=node,
                 jobs=jobs,
                 identities=identities,
-                dispatcher=dispatcher,
+                readings=readings,
                 feed=feed,
                 events=events,
                 leaving=leaving,
@@ -389,8 +394,8 @@ async def running(
                 explaining=Explaining(
                     registry=registry,
                     ledger=ledger,
-                    queue=SqlBacklog(database),
-                    dispatcher=dispatcher,
+                    queue=backlog,
+                    readings=readings,
                     explain=manager.explain,
                     queues=queues,
                     clock=system_clock,

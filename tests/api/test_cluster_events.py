@@ -12,7 +12,7 @@ import pytest
 from farm.api import cluster_events, pool
 from farm.clock import system_clock
 from farm.core.model import Namespace
-from farm.stores.ports.cluster_events import EventKind
+from farm.stores.ports.cluster_events import ClusterEvent, EventKind
 from tests.api.stack import DEFAULT, HELD_EVENTS, Stack
 from tests.stores.pool import hello
 
@@ -160,3 +160,33 @@ async def test_a_stream_without_news_shows_that_it_lives(
     ):
         await response.content.readuntil(b"\n\n")
         assert await response.content.readuntil(b"\n\n") == b": still here\n\n"
+
+
+async def test_who_comes_from_a_coordinator_that_knows_more_is_told_no_gap(stack: Stack) -> None:
+    ahead = stack.events.last() + 60_000_000
+    async with asyncio.TaskGroup() as group:
+
+        async def tell() -> None:
+            await asyncio.wait_for(asked.wait(), 10)
+            for seq, name in ((ahead, "known"), (ahead + 1, "next")):
+                data = {"client_id": name}
+                event = ClusterEvent(
+                    seq=seq, kind=KIND, namespace=DEFAULT, at=system_clock(), data=data
+                )
+                stack.events.append(event)
+
+        asked = asyncio.Event()
+        group.create_task(tell())
+        async with following(stack, **{"Last-Event-ID": str(ahead)}) as follower:
+            asked.set()
+            name, number, event = await follower.next()
+            assert (name, number, event["data"]["client_id"]) == (KIND, ahead + 1, "next")
+
+
+async def test_what_nobody_has_told_is_a_gap_in_the_end(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_events, "CATCH_UP_S", 0.01)
+    after = str(stack.events.last() + 60_000_000)
+    async with following(stack, **{"Last-Event-ID": after}) as follower:
+        assert [(await follower.next())[0] for _ in range(2)] == ["gap", "snapshot"]

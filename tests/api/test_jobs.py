@@ -176,6 +176,30 @@ async def test_a_queued_job_says_why_it_waits_and_a_running_one_what_it_does(sta
     assert [step["ms"] for step in attempt_view["steps"]] == [12.5]
 
 
+async def test_what_a_job_does_is_told_where_another_coordinator_has_it_in_hand(
+    stack: Stack,
+) -> None:
+    job_id = await stack.submit()
+    attempt = await stack.start(job_id)
+    await stack.note(attempt, 1, "step_started", index=0, verb="goto", label="first")
+    for path in (f"/v1/jobs/{job_id}", "/v1/jobs"):
+        async with stack.http.get(stack.url + path, headers=stack.as_admin()) as response:
+            body = await response.json()
+        shown = body["items"][0] if path == "/v1/jobs" else body
+        assert shown["progress"] == {"step_index": 0, "step": "first", "verb": "goto", "steps": 1}
+
+
+async def test_a_paused_job_waits_for_nobody_but_who_has_paused_it(stack: Stack) -> None:
+    job_id = await stack.submit()
+    kind = (await stack.ledger.job(Namespace("default"), job_id)).match_key
+    stack.dispatcher.waits[kind] = Waiting(reason="at_capacity")
+    url = f"{stack.url}/v1/jobs/{job_id}"
+    async with stack.http.post(f"{url}/pause", headers=stack.as_admin()) as response:
+        assert response.status == 200
+    async with stack.http.get(url, headers=stack.as_admin()) as response:
+        assert (await response.json())["waiting"] is None
+
+
 async def test_a_job_tells_its_notices_one_a_kind_and_the_newest_first(stack: Stack) -> None:
     job_id = await stack.submit()
     attempt = await stack.start(job_id)

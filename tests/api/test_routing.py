@@ -4,7 +4,7 @@ from typing import Any
 
 from farm.clock import system_clock
 from farm.core.census import Census, PoolVerdict
-from farm.core.model import Instant, Namespace, Request, TaskId
+from farm.core.model import Namespace, Request, TaskId
 from farm.jobs.ports import Waiting
 from tests.api.stack import AGENT, DEFAULT, JOB, Stack
 from tests.api.test_pool import ask, assign, connect
@@ -23,7 +23,6 @@ async def waits(stack: Stack, job_id: str, **changes: Any) -> None:
         "pool": PoolVerdict.NO_LIVE_POLLERS,
         "census": Census(last_compatible_age_s=7.0),
         "request": Request(namespace=DEFAULT, task_id=TaskId(job_id), auto_provision=True),
-        "since": Instant(system_clock() - 60),
     }
     stack.dispatcher.waits[job.match_key] = Waiting(**(values | changes))
 
@@ -63,7 +62,8 @@ async def test_what_nobody_can_take_is_listed_once_a_kind_with_its_jobs_oldest_f
     assert (one["count"], one["verdict"], one["structural"]) == (2, "no_live_pollers", False)
     assert one["address"]["task_queue"] == "default"
     assert one["census"]["last_compatible_age_s"] == 7.0
-    assert 60 <= one["age_s"] < 120
+    assert one["since"] == one["jobs"][0]["created_at"]
+    assert 0 <= one["age_s"] < 60
     assert one["remedy"] == "start one"
 
 

@@ -215,6 +215,7 @@ class Puppet:
         """Say again all there is of a run; what has been stored is passed over."""
         told = (
             wire.Started(context_id=str(run.context_id)),
+            wire.StepStarted(index=0, verb="goto", label="goto"),
             wire.Items(dataset="items", first=0, items=({"by": self.client_id},)),
         )
         await self._send(
@@ -237,7 +238,7 @@ class Puppet:
                 "command_id": run.command_id,
                 "attempt_id": attempt_of(run),
                 "token": run.token,
-                "seq": 2,
+                "seq": 3,
                 "outcome": outcome,
                 "failure": None if outcome == "succeeded" else lost,
             }

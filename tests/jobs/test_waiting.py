@@ -9,6 +9,7 @@ import pytest
 from farm.core.census import PoolVerdict
 from farm.core.model import Capacity, ClientId, link_of
 from farm.errors import InvalidInputError
+from farm.jobs.readings import Readings
 from farm.jobs.why import Explaining, Why
 from farm.stores.ledger import SqlBacklog
 from farm.stores.memory import MemoryRegistry
@@ -26,11 +27,22 @@ async def farm(tmp_path: Path) -> AsyncIterator[Farm]:
 
 @pytest.fixture
 def explaining(farm: Farm) -> Explaining:
+    return explaining_of(farm)
+
+
+def explaining_of(farm: Farm, *, shared: bool = False) -> Explaining:
+    queue = SqlBacklog(farm.database)
     return Explaining(
         registry=farm.registry,
         ledger=farm.ledger,
-        queue=SqlBacklog(farm.database),
-        dispatcher=farm.dispatcher,
+        queue=queue,
+        readings=Readings(
+            dispatcher=farm.dispatcher,
+            queue=queue,
+            explain=farm.manager.explain,
+            clock=farm.clock,
+            shared=shared,
+        ),
         explain=farm.manager.explain,
         queues=farm.queues,
         clock=farm.clock,
@@ -110,14 +122,13 @@ async def test_of_two_jobs_that_wait_for_one_slot_one_begins_and_the_other_waits
         second, third = await farm.submit(), await farm.submit()
         why = await told(farm, explaining, third, V.POLLERS_AT_CAPACITY)
         assert why.position == 2
-        since = why.waiting and why.waiting.since
+        since = (await explaining.unserved(NS))[0].since
         farm.now = type(farm.now)(farm.now + 1)
         await agent.end(run=run)
         await farm.state(second, "running")
         why = await told(farm, explaining, third, V.POLLERS_AT_CAPACITY)
         assert why.position == 1
-        assert why.waiting is not None
-        assert why.waiting.since == since
+        assert [one.since for one in await explaining.unserved(NS)] == [since]
 
 
 async def test_entries_go_when_jobs_are_cancelled_and_when_nothing_more_is_begun(
@@ -241,24 +252,12 @@ async def test_where_others_begin_jobs_of_the_same_queue_their_agents_count_too(
         key = (await farm.job(job_id)).match_key
         await until(lambda: farm.dispatcher.waiting(key) is not None)
 
-        def explaining(shared: bool) -> Explaining:
-            return Explaining(
-                registry=registry,
-                ledger=farm.ledger,
-                queue=SqlBacklog(farm.database),
-                dispatcher=farm.dispatcher,
-                explain=farm.manager.explain,
-                queues=farm.queues,
-                clock=farm.clock,
-                shared=shared,
-            )
-
         for shared, verdict in (
             (False, V.POLLERS_LINKED_ELSEWHERE),
             (True, V.POLLERS_AT_CAPACITY),
         ):
-            why = await explaining(shared).why(NS, job_id)
+            why = await explaining_of(farm, shared=shared).why(NS, job_id)
             assert why.waiting is not None
             assert why.waiting.pool is verdict
-            (unserved,) = await explaining(shared).unserved(NS)
+            (unserved,) = await explaining_of(farm, shared=shared).unserved(NS)
             assert unserved.waiting.pool is verdict

@@ -46,9 +46,10 @@ async def test_the_policy_holds_for_the_links_of_a_coordinator_that_died_and_the
     of_dead, of_back = await hold(manager, NS, "t", "a"), await hold(manager, NS, "u", "b")
     events = MemoryClusterEvents(lambda: floor.now)
     begun = events.last()
+    disconnects = disconnects_of(floor, manager, 0)
     left_behind = LeftBehind(
         floor.registry,
-        disconnects_of(floor, manager, 0),
+        disconnects,
         AgentNews(events),
         lambda: floor.now,
     )
@@ -57,6 +58,7 @@ async def test_the_policy_holds_for_the_links_of_a_coordinator_that_died_and_the
         assert await floor.registry.unlink(client_id, link, now=floor.now)
     await registered(floor.registry, hello("b", link="link-2"), epoch="b-1", now=floor.now)
     await left_behind([*closed, (ClientId("removed"), LinkId("l"))])
+    await disconnects.sweep()
     with pytest.raises(StaleAssignmentError):
         await of_dead.renew()
     await of_back.renew()

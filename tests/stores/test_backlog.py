@@ -9,7 +9,7 @@ from farm.core.model import Namespace
 from farm.stores.ledger import SqlBacklog, SqlLedger
 from farm.stores.ports.backlog import Backlog
 from farm.stores.ports.ledger import Ledger
-from tests.stores.ledger_rows import NS, T0, accepted, at, finish, new_job, running, started
+from tests.stores.ledger_rows import NS, T0, accepted, at, finish, new_job, running, said, started
 
 OTHER = Namespace("other")
 
@@ -92,3 +92,22 @@ async def test_durations_are_those_of_the_latest_that_succeeded_and_asked_for_th
     assert await queue.durations_s(job, latest=1) == [2.0]
     stranger, _ = await ledger.accept(new_job("x", match_key="a", namespace=OTHER), now=T0)
     assert await queue.durations_s(stranger, latest=5) == []
+
+
+async def test_the_step_that_a_running_attempt_is_on_is_told(
+    ledger: Ledger, queue: Backlog
+) -> None:
+    for number in (1, 2, 3):
+        attempt = await running(ledger, f"j{number}", f"a{number}")
+        for index in range(number - 1):
+            step = {"index": index, "verb": "goto", "label": f"{index}"}
+            evidence = [said(index + 1, "step_started", data=step)]
+            await ledger.record(attempt.attempt_id, attempt.token, evidence, now=T0)
+    await accepted(ledger, "j4")
+    now = await queue.steps_now(["j1", "j2", "j3", "j4", "none"])
+    assert {job_id: step["label"] for job_id, step in now.items()} == {"j2": "0", "j3": "1"}
+    assert list(await queue.steps_now(["j3"])) == ["j3"]
+    await ledger.finish(finish(JobState.QUEUED, "a3"), now=T0)
+    assert list(await queue.steps_now(["j2", "j3"])) == ["j2"]
+    await started(ledger, "j3", "a4")
+    assert list(await queue.steps_now(["j3"])) == []

@@ -23,6 +23,7 @@ from farm.clock import Clock, system_clock
 from farm.config import Settings
 from farm.core.model import Namespace
 from farm.jobs.dispatcher import JobDispatcher
+from farm.jobs.readings import Readings
 from farm.jobs.rules import AttemptRules
 from farm.jobs.why import Explaining
 from farm.main.jobs import JobRules, jobs_of
@@ -204,6 +205,10 @@ async def serving(
             drain_s=60.0,
             metrics=metrics,
         )
+        backlog = SqlBacklog(database)
+        readings = Readings(
+            dispatcher=dispatcher, queue=backlog, explain=manager.explain, clock=clock
+        )
         book = NamespaceBook(SqlNamespaces(ledger.database), clock)
         keeping = keeping_of(Settings(data_dir=directory), ledger, book, clock, metrics)
         app = build_app(
@@ -216,7 +221,7 @@ async def serving(
                 app_node=node,
                 jobs=jobs.service,
                 identities=identities,
-                dispatcher=dispatcher,
+                readings=readings,
                 feed=jobs.feed,
                 events=events,
                 leaving=leaving,
@@ -229,8 +234,8 @@ async def serving(
                 explaining=Explaining(
                     registry=registry,
                     ledger=ledger,
-                    queue=SqlBacklog(database),
-                    dispatcher=dispatcher,
+                    queue=backlog,
+                    readings=readings,
                     explain=manager.explain,
                     queues=queues,
                     clock=clock,

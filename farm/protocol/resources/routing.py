@@ -94,7 +94,7 @@ class UnservedView(VerdictView):
     address: AddressView | None = None
     """Null where they wait for an identity, and no agent has been asked."""
     since: AwareDatetime | None = None
-    """When the first of them that could not begin was looked at."""
+    """When the oldest of them was to begin."""
     age_s: float
     count: int
     jobs: tuple[WaitingJobView, ...]

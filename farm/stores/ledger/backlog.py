@@ -1,6 +1,8 @@
-"""What is in the queue, read as a whole."""
+"""What is in the queue and what runs, read as a whole."""
 
+import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, select
 
@@ -77,6 +79,27 @@ _DURATIONS = (
     .limit(bindparam("latest"))
 )
 
+_attempts, _events = schema.attempts, schema.events
+_LAST_STEP = (
+    select(func.max(_events.c.seq))
+    .where(
+        _events.c.job == _attempts.c.job,
+        _events.c.attempt_id == _attempts.c.attempt_id,
+        _events.c.type == "step_started",
+    )
+    .correlate(_attempts)
+    .scalar_subquery()
+)
+_STEPS_NOW = (
+    select(_jobs.c.job_id, _events.c.data)
+    .join(_attempts, _attempts.c.job == _jobs.c.number)
+    .join(_events, (_events.c.job == _jobs.c.number) & (_events.c.seq == _LAST_STEP))
+    .where(
+        _jobs.c.job_id.in_(bindparam("job_ids", expanding=True)),
+        _attempts.c.state == schema.RUNNING,
+    )
+)
+
 
 class SqlBacklog:
     """The `Backlog` port; what a method promises is said there."""
@@ -116,6 +139,13 @@ class SqlBacklog:
         asked = {"namespace": job.namespace, "match_key": job.match_key, "latest": latest}
         return await self._db.read(
             lambda db: [float(took) for took in db.execute(_DURATIONS, asked).scalars()]
+        )
+
+    async def steps_now(self, job_ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+        """See `Backlog.steps_now`."""
+        asked = {"job_ids": list(job_ids)}
+        return await self._db.read(
+            lambda db: {job_id: json.loads(data) for job_id, data in db.execute(_STEPS_NOW, asked)}
         )
 
 

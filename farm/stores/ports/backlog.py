@@ -1,14 +1,14 @@
-"""What is in the queue, for who asks why it does not move."""
+"""What is in the queue, and what runs, for who asks why it does not move and how far it is."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from farm.core.model import Instant, Namespace
 from farm.stores.records import Job, Queued
 
 
 class Backlog(Protocol):
-    """Reads the queue as a whole; each method is one reading."""
+    """Reads the jobs as a whole; each method is one reading."""
 
     async def queued(self, namespace: Namespace, *, first: int, now: Instant) -> Sequence[Queued]:
         """Return the queued jobs of a namespace by match key, that of the oldest job first.
@@ -32,4 +32,8 @@ class Backlog(Protocol):
 
     async def durations_s(self, job: Job, *, latest: int) -> Sequence[float]:
         """Return how long the latest jobs that asked for the same took, from start to success."""
+        ...
+
+    async def steps_now(self, job_ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+        """Return what `step_started` said last of these jobs' running attempts, by job_id."""
         ...
