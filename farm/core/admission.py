@@ -135,10 +135,7 @@ def _by_namespace(claim: Claim, enrolment: Enrolment) -> Refusal | None:
     others = sorted(set(claim.namespaces) - allowed)
     if not others:
         return None
-    if len(allowed) == 1:
-        detail = f"its token is for namespace {next(iter(allowed))!r} alone"
-    else:
-        detail = f"its token is for {_named('namespace', allowed)}"
+    detail = f"its token is for {_named('namespace', allowed)}"
     return _never(RefusedFor.NAMESPACE, f"{detail}, not {_listed(others)}")
 
 

@@ -38,7 +38,7 @@ def test_what_an_unbounded_token_does_not_bound_may_be_claimed() -> None:
         ({"metadata": {"a": float("nan")}}, RefusedFor.METADATA, "metadata.a is nan"),
         ({"max_concurrency": 0}, RefusedFor.CAPACITY, "max_concurrency is 0"),
         ({"namespaces": ()}, RefusedFor.NAMESPACE, "names no namespace"),
-        ({"namespaces": (A, Namespace("c"))}, RefusedFor.NAMESPACE, "not 'c'"),
+        ({"namespaces": (A, Namespace("c"))}, RefusedFor.NAMESPACE, "namespaces 'a', 'b', not 'c'"),
     ],
 )
 def test_a_claim_is_refused_for_good_and_says_what_is_wrong(
@@ -77,7 +77,7 @@ def test_what_is_within_the_bounds_of_a_token_is_let_in(changes: dict[str, Any])
 @pytest.mark.parametrize(
     ("changes", "reason", "named"),
     [
-        ({"task_queue": "default"}, RefusedFor.TASK_QUEUE, "'fast', not 'default'"),
+        ({"task_queue": "default"}, RefusedFor.TASK_QUEUE, "task queue 'fast', not 'default'"),
         ({"node": "rack-2"}, RefusedFor.NODE, "'rack-1', not 'rack-2'"),
         ({"metadata": {"gpu": True}}, RefusedFor.METADATA, "metadata 'gpu'"),
         ({"metadata": {"region": "us"}}, RefusedFor.METADATA, "metadata 'region' be \"eu\" or 1"),
