@@ -112,13 +112,12 @@ def fleet_of(
             house.close()
 
 
-def sharing_all(folder: Path, redis: str, ledger: str) -> dict[str, str]:
-    """The settings of coordinators that share everything."""
+def sharing_all(redis: str, ledger: str) -> dict[str, str]:
+    """The settings of coordinators that share everything; where files are is not among them."""
     return {
         "FARM_REDIS__URL": redis,
         "FARM_LEDGER__URL": ledger,
         "FARM_LEDGER__LEASE_S": str(LEASE_S),
-        "FARM_ARTIFACTS__DIR": str(folder / "files"),
         "FARM_IDENTITY_KEY": new_key(),
         "FARM_EGRESS_ALLOW": "127.0.0.1",
     }
@@ -127,7 +126,8 @@ def sharing_all(folder: Path, redis: str, ledger: str) -> dict[str, str]:
 def fleet_over_one_ledger(folder: Path, postgres: Databases) -> Iterator[Fleet]:
     """Run three that share everything, as a fixture does."""
     with redis_server.running(folder) as redis:
-        yield from fleet_of(folder, sharing_all(folder, redis, postgres.new()))
+        files = {"FARM_ARTIFACTS__DIR": str(folder / "files")}
+        yield from fleet_of(folder, {**sharing_all(redis, postgres.new()), **files})
 
 
 def in_thread(work: Coroutine[Any, Any, None]) -> None:
