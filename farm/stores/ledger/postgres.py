@@ -71,9 +71,13 @@ def _patience(share: Share) -> dict[str, object]:
     What one has locked that was stopped keeps the others waiting no longer than agents wait.
     """
     locked_ms = round(min(share.lease_s, _LOCKED_S) * 1000)
+    settings = {
+        "application_name": membership.session_name(share.name),
+        "idle_in_transaction_session_timeout": f"{locked_ms}ms",
+    }
     return {
         "command_timeout": min(share.lease_s, _STATEMENT_S),
-        "server_settings": _SETTINGS | {"idle_in_transaction_session_timeout": f"{locked_ms}ms"},
+        "server_settings": _SETTINGS | settings,
     }
 
 
