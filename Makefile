@@ -11,6 +11,9 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 PYTEST := $(BIN)/python -m pytest
+# So many tests at once: most of a test is waiting. `make test WORKERS=1` runs one after the other.
+WORKERS ?= 3
+AT_ONCE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # `make demo HEADED=1` shows the browser.
 HEADED ?=
 # `make storm SEED=7` has the same things go wrong at the same moments.
@@ -25,14 +28,14 @@ demo: browser ## Run two jobs on the sample shop through a farm of their own
 	@$(BIN)/python -m examples.demo $(if $(HEADED),--headed)
 
 test: browser system ## Install what the tests need, and run all of them
-	@$(PYTEST)
+	@$(PYTEST) $(AT_ONCE)
 
 check: $(INSTALLED) ## Format, lint, types, imports, and the quick tests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(PYTEST) -q -m "not browser and not slow and not images"
+	@$(PYTEST) -q $(AT_ONCE) -m "not browser and not slow and not images"
 
 mutants: $(INSTALLED) ## Turn each comparison of the rules round: a test must fail for each
 	@$(BIN)/python -m tests.mutation
@@ -49,9 +52,10 @@ bench: browser ## Measure the farm against bare Playwright, its pool, fleet, liv
 soak: browser ## Run 500 jobs on one agent with 20 kills in between; what must be flat is judged
 	@$(BIN)/python -m tests.soak
 
-storm: $(INSTALLED) ## Run 2,000 jobs on one coordinator and on three while everything is killed, stopped and cut off
+storm: $(INSTALLED) ## Run 2,000 jobs on one coordinator and on three while everything is killed, stopped and cut off; 1,000 rounds of a crowd over Redis
 	@$(BIN)/python -m tests.e2e.storm $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.e2e.storm --coordinators 3 $(if $(SEED),--seed $(SEED))
+	@ROUNDS=1000 $(PYTEST) -q tests/stores/test_redis_crowd.py
 
 format: $(INSTALLED) ## Format the code and sort its imports
 	@$(BIN)/ruff check --fix-only --quiet --select I .

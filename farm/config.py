@@ -66,6 +66,10 @@ class ArtifactSettings(BaseModel):
     recordings_max_bytes: Annotated[int, Field(ge=0)] = 16 * 1024 * 1024 * 1024
     """The recordings of one namespace together; what would be more is not kept."""
 
+    recordings_keep_s: Annotated[float | None, Field(gt=0, le=3_153_600_000)] = None
+    """The recordings of a job that has ended are deleted so long after they were made; by default
+    with the job."""
+
     files_max_bytes: Annotated[int, Field(ge=0)] = 16 * 1024 * 1024 * 1024
     """The files that were handed in for jobs of one namespace together; more are refused."""
 

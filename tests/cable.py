@@ -17,14 +17,30 @@ class Cable:
     every connection ends, and no new one is taken.
     """
 
-    def __init__(self, to: tuple[str, int] | Path, *, at: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        to: tuple[str, int] | Path,
+        *,
+        at: str = "127.0.0.1",
+        noticed_s: float | None = None,
+    ) -> None:
+        """Note where it leads.
+
+        Args:
+            to: A port or socket of somebody.
+            at: Where it listens.
+            noticed_s: They notice after so long that a connection is lost, as by TCP's keepalive,
+                which sockets don't have.
+        """
         self._to = to
+        self._noticed_s = noticed_s
         self._at = at
         self._whole = asyncio.Event()
         self._whole.set()
         self._refuses = False
         self._losses = 0
         self._open: set[asyncio.StreamWriter] = set()
+        self._far: set[asyncio.StreamWriter] = set()
         self.port = 0
 
     def stall(self) -> None:
@@ -32,6 +48,9 @@ class Cable:
 
     def lose(self) -> None:
         self._losses += 1
+        if self._noticed_s is not None:
+            for end in self._far:
+                asyncio.get_running_loop().call_later(self._noticed_s, end.transport.abort)
 
     def cut(self) -> None:
         self._refuses = True
@@ -95,6 +114,7 @@ class Cable:
         else:
             there, back = await asyncio.open_connection(*self._to)
         self._open.add(back)
+        self._far.add(back)
         try:
             async with asyncio.TaskGroup() as group:
                 ways = [
@@ -106,6 +126,7 @@ class Cable:
                     way.cancel()
         finally:
             self._open.discard(back)
+            self._far.discard(back)
             back.transport.abort()
 
     async def _pump(

@@ -29,3 +29,19 @@ def chromium_executable() -> str:
         if os.environ.get("CI"):
             pytest.fail(str(error))
         pytest.skip(str(error))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the rooms that take longest, so that none of them is waited for at the end."""
+    ranks = [
+        {item.path for item in items if item.get_closest_marker(mark)}
+        for mark in ("images", "slow", "browser")
+    ]
+    items.sort(
+        key=lambda item: [
+            item.path not in ranks[0],
+            "e2e" not in item.path.parts,
+            *(item.path not in rank for rank in ranks[1:]),
+        ]
+    )

@@ -27,6 +27,7 @@ from farm.protocol import messages as wire
 from farm.stores.ports.ledger import Ledger
 from farm.stores.ports.registries import Registry
 from farm.stores.ports.sharing import SharedLedger
+from farm.stores.records import Attempt
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -254,7 +255,7 @@ class JobDispatcher:
         """
         self._may_be_due = True
         self._placing.begin()
-        running = await self._ledger.running_attempts()
+        running = await self._left_running()
         try:
             async with asyncio.TaskGroup() as group:
                 self._orphans.begin(running, group)
@@ -266,6 +267,14 @@ class JobDispatcher:
                     self._orphans.end()
         finally:
             await self._placing.give_back_unstarted()
+
+    async def _left_running(self) -> Sequence[Attempt]:
+        while True:
+            try:
+                return await self._ledger.running_attempts()
+            except StoreUnavailableError as error:
+                log.warning("dispatch.skipped", reason=error.detail)
+                await asyncio.sleep(_STORE_PAUSE_S)
 
     async def _turns(self, group: asyncio.TaskGroup) -> None:
         while True:

@@ -4,7 +4,8 @@ The ledger says whose they are, and refuses what anybody else says of them; here
 without having to say anything. An attempt is where its agent's link is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from farm.clock import Clock
 from farm.core.model import ClientId, Instant, LinkId
@@ -12,6 +13,14 @@ from farm.jobs.live import LiveAttempt, LiveAttempts
 from farm.manager.delivery import AppNode
 from farm.stores.ports.registries import Registry
 from farm.stores.ports.sharing import SharedLedger, Standing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Links:
+    here: Mapping[ClientId, LinkId]
+    """Those this coordinator holds."""
+    current: Mapping[ClientId, LinkId | None]
+    """Those the registry has, of all agents."""
 
 
 class Owning:
@@ -54,7 +63,10 @@ class Owning:
         seen = [(live, live.takes) for live in self._live.sent()]
         standing = await self._shared.standing([live.attempt_id for live, _ in seen])
         snapshot = await self._registry.snapshot(now=self._clock())
-        links = {client.client_id: client.link for client in snapshot.clients}
+        links = _Links(
+            here=dict(self._app_node.links()),
+            current={client.client_id: client.link for client in snapshot.clients},
+        )
         odd: set[str] = set()
         for live, takes in seen:
             if live.takes == takes and self._live.get(live.attempt_id) is live:
@@ -65,28 +77,23 @@ class Owning:
         odd |= {one for one, found in standing.items() if found.mine and one not in in_hand}
         await self._give_up(odd)
 
-    async def _is_odd(
-        self, live: LiveAttempt, found: Standing | None, links: Mapping[ClientId, LinkId | None]
-    ) -> bool:
+    async def _is_odd(self, live: LiveAttempt, found: Standing | None, links: _Links) -> bool:
         """Do what follows; tell whether the attempt is this one's and its agent is elsewhere."""
         if found is None:
             if not live.over:
                 live.move()  # another has had it, and has ended it
             return False
-        here = dict(self._links()).get(live.client_id)
-        is_here = here is not None and links.get(live.client_id) == here
+        here, current = links.here.get(live.client_id), links.current.get(live.client_id)
+        is_here = here is not None and current == here
         if not found.mine:
             await self._take_back(live) if is_here else live.move()
             return False
         if found.cancel_requested:
             live.cancel("cancelled")
-        if live.client_id not in links:
+        if live.client_id not in links.current:
             live.lose("the agent was given up as gone")
             return False
-        return not is_here and links[live.client_id] is not None
-
-    def _links(self) -> Sequence[tuple[ClientId, LinkId]]:
-        return self._app_node.links()
+        return not is_here and current is not None
 
     async def _take_back(self, live: LiveAttempt) -> None:
         """Its agent has been here last, and was asked about elsewhere for longer than here."""

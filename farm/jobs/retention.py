@@ -28,6 +28,7 @@ class Retention:
         namespaces: Whose those are.
         clock: The time.
         keep_s: A job that has ended is kept for so long; None is for ever.
+        recordings_keep_s: Its recordings are kept for so long; None is as long as the job.
         metrics: Where deleted jobs are counted.
     """
 
@@ -40,6 +41,7 @@ class Retention:
         clock: Clock,
         *,
         keep_s: float | None,
+        recordings_keep_s: float | None = None,
         metrics: CollectorRegistry,
     ) -> None:
         self._store = store
@@ -48,6 +50,7 @@ class Retention:
         self._namespaces = namespaces
         self._clock = clock
         self._keep_s = keep_s
+        self._recordings_keep_s = recordings_keep_s
         self._deleted = Counter(
             "farm_jobs_deleted",
             "Jobs that were deleted: as they were old, or as somebody wanted it.",
@@ -77,8 +80,10 @@ class Retention:
         """
         if self._keep_s is not None:
             await self._delete_old(Instant(self._clock() - self._keep_s))
-        while job_ids := await self._store.discarded(limit=_BATCH):
-            if not await self._remove_files(job_ids):
+        if self._recordings_keep_s is not None:
+            await self._delete_recordings(Instant(self._clock() - self._recordings_keep_s))
+        while discarded := await self._store.discarded(limit=_BATCH):
+            if not await self._remove_files(discarded):
                 break
         if removed := await self._handed_in.sweep(self._namespaces):
             log.info("files.deleted", files=removed)
@@ -91,17 +96,25 @@ class Retention:
         if total:
             log.info("jobs.deleted", jobs=total)
 
-    async def _remove_files(self, job_ids: Iterable[str]) -> bool:
-        """Remove the files of deleted jobs; False if some are left, which is remembered."""
+    async def _delete_recordings(self, before: Instant) -> None:
+        total = 0
+        while deleted := await self._store.delete_recordings(before=before, limit=_BATCH):
+            total += deleted
+        if total:
+            log.info("recordings.deleted", recordings=total)
+
+    async def _remove_files(self, discarded: Iterable[str]) -> bool:
+        """Remove what is to go; False if some of it is left, which is remembered."""
         gone: list[str] = []
         whole = True
-        for job_id in job_ids:
+        for what in discarded:
+            remove = self._artifacts.discard if "/" in what else self._artifacts.remove
             try:
-                await self._artifacts.remove(job_id)
+                await remove(what)
             except StoreUnavailableError as error:
-                log.warning("job.files_left", job_id=job_id, reason=error.detail)
+                log.warning("job.files_left", files=what, reason=error.detail)
                 whole = False
             else:
-                gone.append(job_id)
+                gone.append(what)
         await self._store.files_gone(gone)
         return whole

@@ -12,7 +12,7 @@ from farm.manager.namespaces import NamespaceBook
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import SqlLedger, SqlRetention
 
-_AT_MOST_S = 60.0
+_AT_MOST_S = 240.0
 _SWEEPS = 4
 """In the time that something is kept, so that it is not kept for much longer."""
 
@@ -45,7 +45,8 @@ def keeping_of(
     handed_in = HandedIn(
         artifacts, clock, max_bytes=rules.files_max_bytes, keep_s=rules.files_keep_s
     )
-    shortest_s = min(keep_s or _AT_MOST_S, rules.files_keep_s or _AT_MOST_S)
+    kept_s = (keep_s, rules.files_keep_s, rules.recordings_keep_s)
+    shortest_s = min([_AT_MOST_S, *(one for one in kept_s if one is not None)])
     return Keeping(
         artifacts=artifacts,
         handed_in=handed_in,
@@ -56,7 +57,8 @@ def keeping_of(
             namespaces.names,
             clock,
             keep_s=keep_s,
+            recordings_keep_s=rules.recordings_keep_s,
             metrics=metrics,
         ),
-        sweep_every_s=min(_AT_MOST_S, max(1.0, shortest_s / _SWEEPS)),
+        sweep_every_s=max(1.0, shortest_s / _SWEEPS),
     )

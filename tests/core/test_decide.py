@@ -281,7 +281,7 @@ REJECTIONS = [
     ({"seen_at": Instant(NOW - WINDOW_S - 0.1)}, {}, Reason.ABSENT),
     ({"namespaces": (Namespace("b"),)}, {}, Reason.OTHER_NAMESPACE),
     ({"task_queue": "crawl"}, {}, Reason.OTHER_QUEUE),
-    ({"activity_types": frozenset({"b", "c"})}, {"activity_type": "a"}, Reason.ACTIVITY_NOT_SERVED),
+    ({"activity_types": frozenset({"b"})}, {"activity_type": "a"}, Reason.ACTIVITY_NOT_SERVED),
     ({"node": "n1"}, {"node": "n2"}, Reason.OTHER_NODE),
     ({"node": None}, {"node": "n2"}, Reason.OTHER_NODE),
     ({"node": ""}, {"node": ""}, Reason.OTHER_NODE),

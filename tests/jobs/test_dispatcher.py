@@ -1,7 +1,7 @@
 """Jobs and agents, in every order of mishaps, over the real ledger."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from farm.errors import StoreUnavailableError
 from farm.jobs import dispatcher
 from farm.protocol import messages as wire
 from farm.protocol.failures import Reason
+from farm.stores.records import Attempt
 from tests.jobs.farm import WINDOW_S, Agent, Farm, farm_on, living, until
 
 
@@ -397,6 +398,28 @@ async def test_a_cancelled_run_the_agent_does_not_know_is_lost(farm: Farm, agent
 
 
 # The store
+
+
+async def test_a_new_life_begins_when_the_store_is_there(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "_STORE_PAUSE_S", 0.01)
+    assert farm.loop is not None
+    farm.loop.cancel()
+    await asyncio.wait({farm.loop})
+    read, tries = farm.ledger.running_attempts, iter((False, False, True))
+
+    async def read_in_the_end() -> Sequence[Attempt]:
+        if not next(tries):
+            raise StoreUnavailableError("the disk is away")
+        return await read()
+
+    monkeypatch.setattr(farm.ledger, "running_attempts", read_in_the_end)
+    async with asyncio.TaskGroup() as group:
+        life = group.create_task(farm.dispatcher.run())
+        await farm.dispatcher.ready()
+        life.cancel()
+    assert list(tries) == []
 
 
 async def test_the_end_of_a_job_outlives_a_store_that_is_away(farm: Farm, agent: Agent) -> None:

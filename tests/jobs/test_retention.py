@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,18 @@ from farm.jobs.handed_in import HandedIn, folder_of
 from farm.jobs.retention import Retention
 from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import SqliteDatabase, SqlLedger, SqlRetention
-from tests.stores.ledger_rows import NS, T0, TOKEN, artifact, at, finish, running
+from tests.stores.ledger_rows import (
+    NS,
+    T0,
+    TOKEN,
+    TRACE,
+    accepted,
+    artifact,
+    at,
+    finish,
+    running,
+    started,
+)
 from tests.stores.test_artifacts import files, kept
 
 KEEP_S, FILES_KEEP_S = 100.0, 50.0
@@ -42,7 +54,9 @@ class House:
         self.store = SqlRetention(ledger.database)
         self.metrics = CollectorRegistry()
 
-    def retention(self, *, keep_s: float | None = KEEP_S) -> Retention:
+    def retention(
+        self, *, keep_s: float | None = KEEP_S, recordings_keep_s: float | None = None
+    ) -> Retention:
         self.metrics = CollectorRegistry()
         return Retention(
             self.store,
@@ -51,6 +65,7 @@ class House:
             self.namespaces,
             lambda: self.now,
             keep_s=keep_s,
+            recordings_keep_s=recordings_keep_s,
             metrics=self.metrics,
         )
 
@@ -101,6 +116,22 @@ async def test_by_default_nothing_is_deleted(house: House) -> None:
     house.now = at(10**9)
     await house.retention(keep_s=None).sweep()
     assert await house.jobs() == house.folders() == ["j1"]
+
+
+async def test_a_recording_goes_in_its_own_time_and_its_file_with_it(house: House) -> None:
+    await accepted(house.ledger, "j1")
+    await started(house.ledger, "j1", "a1", recordings=(TRACE,))
+    keys = []
+    for kind in ("trace", None):
+        key, _, _ = await kept(house.artifacts, b"abc", job_id="j1")
+        file = replace(artifact(), key=key, recording=kind, created_at=at(0))
+        assert await house.ledger.add_artifact(file, TOKEN) is not None
+        keys.append(key)
+    await house.ledger.finish(finish(JobState.SUCCEEDED, "a1"), now=at(1))
+    house.now = at(KEEP_S - 1)
+    await house.retention(recordings_keep_s=KEEP_S - 1).sweep()
+    assert [f"j1/{path.name}" for path in files(house.root)] == keys[1:]
+    assert await house.jobs() == ["j1"]
 
 
 async def test_more_than_a_batch_goes_in_one_sweep(

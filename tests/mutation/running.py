@@ -71,9 +71,14 @@ SUITES = (
         tests=("test_delivery.py",),
     ),
     Suite(
+        files="farm/stores/redis/scripts/parcel*.lua",
+        room="tests/stores",
+        tests=("test_parcels.py",),
+    ),
+    Suite(
         files="farm/stores/redis/scripts/*.lua",
         room="tests/stores",
-        tests=("test_registry.py", "test_first_fit.py", "test_registry*.py", "test_re*.py"),
+        tests=("test_registry.py", "test_first_fit.py", "test_re*.py", "test_lapsed*.py"),
         only="redis or Both",
     ),
 )

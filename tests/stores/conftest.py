@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -18,19 +19,27 @@ from tests.stores import postgres_server, redis_server
 from tests.stores.pool import RESERVED_S, WINDOW_S, Everything, NewRegistry
 
 shards = count()
+_DATABASES = 8
 
 
 class Databases:
-    """Databases of one server, each of its own test, with a schema that is up to date."""
+    """Databases of one server, each of its own test, with a schema that is up to date.
+
+    The latest eight are there; those before are of tests that are over.
+    """
 
     def __init__(self, server: postgres_server.Server) -> None:
         self.server = server
         self._numbers = count()
+        self._names: deque[str] = deque()
 
     def new(self) -> str:
         """Make one, and return its URL."""
         name = f"farm_{next(self._numbers)}"
         self.server.sql(f"CREATE DATABASE {name} TEMPLATE migrated")
+        self._names.append(name)
+        if len(self._names) > _DATABASES:
+            self.server.sql(f"DROP DATABASE {self._names.popleft()} WITH (FORCE)")
         return self.server.url(name)
 
 

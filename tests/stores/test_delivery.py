@@ -286,6 +286,18 @@ async def test_a_signal_that_can_not_be_given_is_known_not_to_have_been(
         assert two.sent == []
 
 
+async def test_each_coordinator_knows_which_other_one_holds_a_link(
+    registry: RedisRegistry,
+) -> None:
+    async with coordinators(registry, "one", "two") as (one, two):
+        for coordinator in (one, two):
+            with pytest.raises(ClientAbsentError):
+                await coordinator.node.held_by(A)
+        await two.has()
+        assert await one.node.held_by(A) == "two"
+        assert await two.node.held_by(A) is None
+
+
 async def test_an_agent_that_comes_over_is_reached_where_it_is_now(
     registry: RedisRegistry,
 ) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
+import asyncpg
 import psutil
 import pytest
 from sqlalchemy import func, make_url, select
@@ -356,6 +357,27 @@ async def test_a_life_ends_by_itself_when_it_can_not_be_renewed_in_time() -> Non
     async with asyncio.timeout(10):
         await with_no_server.lapsed()
     assert not with_no_server.alive
+
+
+async def test_what_is_left_of_one_that_was_cut_off_in_the_middle_keeps_nobody_waiting(
+    two: list[Member], postgres: Databases, url: str
+) -> None:
+    one, other = two
+    life = one.database.life
+    attempt = await one.running()
+    left = await asyncpg.connect(url)
+    async with left.transaction():
+        await left.execute(f"SELECT 1 FROM coordinators WHERE life = {life} FOR KEY SHARE")
+        lapse(postgres, url, one)
+        async with asyncio.timeout(10):
+            await end_lapsed(other)
+            await one.shared.begin_again()
+        assert await other.shared.orphans(for_s=0) == []
+    await left.close()
+    await end_lapsed(other)
+    assert [orphan.attempt_id for orphan in await other.shared.orphans(for_s=0)] == [
+        attempt.attempt_id
+    ]
 
 
 async def test_a_coordinator_whose_database_says_nothing_notices_and_begins_again(

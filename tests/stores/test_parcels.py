@@ -72,7 +72,11 @@ async def test_a_full_box_takes_nothing_more_and_loses_nothing(pair: Pair) -> No
         assert await one.post(TWO, parcel)
     assert not await one.post(TWO, b"too much")
     assert await next_of(two, BOX) == sent
-    assert await one.post(TWO, b"room again")
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        reading = group.create_task(next_of(two, 1))  # which makes the room
+        while not await one.post(TWO, b"room again"):
+            pass
+    assert reading.result() == [b"room again"]
 
 
 async def test_in_redis_nothing_is_left_of_who_was_killed(

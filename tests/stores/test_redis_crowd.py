@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import random
 import sys
 from collections.abc import AsyncIterator
@@ -19,8 +20,8 @@ from tests.stores.crowd import TIMEOUT_MS
 from tests.stores.pool import at, hello, registered, reported
 
 ROOT = Path(__file__).parents[2]
-ROUNDS = 1000
-KILLS = 20
+ROUNDS = int(os.environ.get("ROUNDS", "200"))
+KILLS = ROUNDS // 50
 ASKERS = 100
 ROOM = len(AGENTS) * len(TABS)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 import asyncpg
 import pytest
@@ -14,8 +15,10 @@ from farm.stores.ledger import SqlLedger, SqlRetention, forgetting
 from farm.stores.ledger.postgres import PostgresDatabase
 from tests.stores.conftest import Databases
 from tests.stores.ledger_rows import (
+    HAR,
     NS,
     TOKEN,
+    TRACE,
     accepted,
     artifact,
     at,
@@ -177,6 +180,37 @@ async def test_whose_files_are_to_go_is_known_until_they_have(
     assert sorted(await retention.discarded(limit=9)) == ["j1", "j2"]
     await retention.files_gone([])
     await again.close()
+
+
+async def recorded_job(ledger: SqlLedger, n: int, *, made: int) -> None:
+    """A job that runs, with a recording and another file."""
+    job_id, attempt_id = f"j{n}", f"a{n}"
+    await accepted(ledger, job_id)
+    assert await started(ledger, job_id, attempt_id, recordings=(TRACE, HAR)) is not None
+    file = replace(artifact(job_id=job_id, attempt_id=attempt_id), created_at=at(made))
+    await ledger.add_artifact(file, TOKEN)
+    await ledger.add_artifact(replace(file, recording="trace", key=f"{job_id}/trace"), TOKEN)
+
+
+async def test_recordings_go_before_the_rest_of_their_jobs_once_these_have_ended(
+    ledger: SqlLedger, retention: SqlRetention
+) -> None:
+    for n, (made, end) in enumerate(
+        [(1, S.SUCCEEDED), (5, S.FAILED), (1, S.UNCERTAIN), (1, None), (2, S.FAILED)]
+    ):
+        await recorded_job(ledger, n, made=made)
+        if end is not None:
+            await ledger.finish(finish(end, f"a{n}", records=True), now=at(6))
+    assert await retention.delete_recordings(before=at(2), limit=1) == 1
+    assert await retention.delete_recordings(before=at(2), limit=9) == 1
+    assert await retention.delete_recordings(before=at(2), limit=9) == 0
+    assert sorted(await retention.discarded(limit=9)) == ["j0/trace", "j4/trace"]
+    for n in range(5):
+        names = {one.name for one in await ledger.artifacts(f"j{n}")}
+        assert ("trace.zip" not in names) is (n in (0, 4))
+        assert {"a.png", "a.har"} <= names  # the one that failed is still told of
+        assert (await ledger.job(NS, f"j{n}")).artifact_count == (1 if n in (0, 4) else 2)
+    assert await ledger.recordings_size(NS) == 3 * 12
 
 
 async def test_of_several_at_once_each_job_is_deleted_by_one(

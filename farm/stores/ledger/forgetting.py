@@ -9,6 +9,7 @@ from farm.core.job_states import TERMINAL, JobState
 from farm.core.model import Instant, Namespace
 from farm.errors import ConflictError, NotFoundError
 from farm.stores.ledger import schema
+from farm.stores.records import ArtifactState
 
 _jobs, _attempts = schema.jobs, schema.attempts
 _items, _artifacts = schema.items, schema.artifacts
@@ -34,7 +35,7 @@ _THESE: BindParameter[int] = bindparam("numbers", expanding=True)
 _THEIR_ATTEMPTS = select(_attempts.c.id).where(_attempts.c.job.in_(_THESE))
 _IN_ORDER = (
     insert(_discards).from_select(
-        ["job_id"], select(_jobs.c.job_id).where(_jobs.c.number.in_(_THESE))
+        ["what"], select(_jobs.c.job_id).where(_jobs.c.number.in_(_THESE))
     ),
     delete(_artifacts).where(_artifacts.c.job.in_(_THESE)),
     delete(_items).where(_items.c.attempt.in_(_THEIR_ATTEMPTS)),
@@ -46,6 +47,39 @@ _IN_ORDER = (
 )
 """That the files are to go, first; then what refers to others before those."""
 _ALONE = text("SELECT pg_try_advisory_xact_lock(hashtext('tabfarm.retention'))")
+
+
+_OLD_RECORDINGS = (
+    select(_artifacts.c.id, _artifacts.c.key, _artifacts.c.job)
+    .join_from(_artifacts, _jobs)
+    .where(
+        _artifacts.c.recording.is_not(None),
+        _artifacts.c.state == ArtifactState.READY.value,
+        _artifacts.c.created_at <= bindparam("before"),
+        _OVER,
+    )
+    .order_by(_artifacts.c.id)
+    .limit(bindparam("most"))
+    .with_for_update(skip_locked=True)
+)
+_DISCARD = insert(_discards)
+_COUNT_LESS = (
+    update(_jobs)
+    .where(_jobs.c.number == bindparam("b_job"))
+    .values(artifact_count=_jobs.c.artifact_count - 1)
+)
+
+
+def forget_recordings(connection: Connection, before: Instant, most: int) -> int:
+    """Delete the recordings that jobs which have ended made before a moment, alone as above."""
+    if not _alone(connection):
+        return 0
+    found = connection.execute(_OLD_RECORDINGS, {"before": before, "most": most}).all()
+    if found:
+        connection.execute(_DISCARD, [{"what": row.key} for row in found])
+        connection.execute(_COUNT_LESS, [{"b_job": row.job} for row in found])
+        connection.execute(delete(_artifacts).where(_artifacts.c.id.in_([r.id for r in found])))
+    return len(found)
 
 
 def forget_jobs(connection: Connection, namespace: Namespace) -> int:
@@ -66,7 +100,7 @@ def forget_one(connection: Connection, namespace: Namespace, job_id: str) -> Non
 
 def forget_ended(connection: Connection, before: Instant, most: int) -> int:
     """Delete those that ended longest ago; none while another coordinator does so."""
-    if connection.dialect.name != "sqlite" and not connection.execute(_ALONE).scalar_one():
+    if not _alone(connection):
         return 0
     found = connection.execute(_ENDED_BEFORE, {"before": before, "most": most}).all()
     sizes = accumulate(row.rows for row in found)
@@ -78,6 +112,11 @@ def forget_ended(connection: Connection, before: Instant, most: int) -> int:
             if n == 0 or size <= _ROWS_AT_ONCE
         ],
     )
+
+
+def _alone(connection: Connection) -> bool:
+    """Tell whether no other coordinator deletes now; then none begins before this has ended."""
+    return connection.dialect.name == "sqlite" or bool(connection.execute(_ALONE).scalar_one())
 
 
 def _delete(connection: Connection, numbers: Sequence[int]) -> int:

@@ -50,8 +50,9 @@ _FENCE = (
     .where(_lives.c.life == bindparam("life"), _lives.c.lease_until > NOW)
     .with_for_update(read=True, key_share=True)
 )
-_LEAVE = delete(_lives).where(_lives.c.life == bindparam("life"))
-_LAPSED = select(_lives.c.life).where(_lives.c.lease_until <= NOW).with_for_update(skip_locked=True)
+_UNUSED = select(_lives.c.life).with_for_update(skip_locked=True)
+_LEAVE = delete(_lives).where(_lives.c.life.in_(_UNUSED.where(_lives.c.life == bindparam("life"))))
+_LAPSED = _UNUSED.where(_lives.c.lease_until <= NOW)
 _END_LAPSED = delete(_lives).where(_lives.c.life.in_(_LAPSED)).returning(_lives.c.name)
 _END_SESSIONS_OF_LAPSED = text("""
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -113,7 +114,10 @@ def confirm(connection: Connection, life: int) -> None:
 
 
 def leave(connection: Connection, life: int) -> None:
-    """End a life; what it has is an orphan from here on."""
+    """End a life; what it has is an orphan from here on.
+
+    One under which something is still being written, as by a session that is cut off, lapses.
+    """
     connection.execute(_LEAVE, {"life": life})
     connection.execute(_ORPHAN)
 

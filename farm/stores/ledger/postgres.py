@@ -65,19 +65,20 @@ class Share:
     lease_s: float
 
 
-def _patience(share: Share) -> dict[str, object]:
-    """Return how connections are made whose work counts for nothing when the lease is over.
+def _patience(share: Share) -> dict[str, str]:
+    """Return for how long what one has locked that is gone may keep the others waiting.
 
-    What one has locked that was stopped keeps the others waiting no longer than agents wait.
+    One that was stopped is idle; of one that was cut off the server only hears nothing. Whatever
+    it is, the others end its sessions, which are called after it, once its lease has lapsed.
     """
-    locked_ms = round(min(share.lease_s, _LOCKED_S) * 1000)
-    settings = {
-        "application_name": membership.session_name(share.name),
-        "idle_in_transaction_session_timeout": f"{locked_ms}ms",
-    }
+    longest_s = min(share.lease_s, _LOCKED_S)
+    silence_s = max(1, round(share.lease_s / 4))
     return {
-        "command_timeout": min(share.lease_s, _STATEMENT_S),
-        "server_settings": _SETTINGS | settings,
+        "application_name": membership.session_name(share.name),
+        "idle_in_transaction_session_timeout": f"{round(longest_s * 1000)}ms",
+        "tcp_keepalives_idle": f"{silence_s}",
+        "tcp_keepalives_interval": f"{silence_s}",
+        "tcp_user_timeout": f"{round(share.lease_s * 1000)}ms",
     }
 
 
@@ -114,11 +115,12 @@ class PostgresDatabase:
                 "connection_class": Session,
                 "timeout": _CONNECT_S,
                 "command_timeout": _STATEMENT_S,
-                "server_settings": _SETTINGS,
-                **({} if share is None else _patience(share)),
+                "server_settings": _SETTINGS if share is None else _SETTINGS | _patience(share),
             },
         )
         self._share = share
+        self._longest_s = None if share is None else min(share.lease_s, _STATEMENT_S)
+        """What takes longer counts for nothing, since the lease is over by then."""
         self.life: int | None = None
         self._lives_until = 0.0
         """By the loop's clock, if the lease is not renewed before."""
@@ -279,7 +281,7 @@ class PostgresDatabase:
 
     async def _transaction(self, work: Callable[[Connection], T]) -> T:
         try:
-            async with self._engine.begin() as connection:
+            async with asyncio.timeout(self._longest_s), self._engine.begin() as connection:
                 return await connection.run_sync(work)
         except DBAPIError as error:
             if getattr(error.orig, "sqlstate", None) in _IN_EACH_OTHERS_WAY:

@@ -9,8 +9,8 @@ from farm.stores.ledger import forgetting, schema
 from farm.stores.ledger.ledger import Database
 
 _discards = schema.discards
-_SOME = select(_discards.c.job_id).order_by(_discards.c.job_id).limit(bindparam("most"))
-_GONE = delete(_discards).where(_discards.c.job_id.in_(bindparam("job_ids", expanding=True)))
+_SOME = select(_discards.c.what).order_by(_discards.c.what).limit(bindparam("most"))
+_GONE = delete(_discards).where(_discards.c.what.in_(bindparam("what", expanding=True)))
 
 
 class SqlRetention:
@@ -27,10 +27,14 @@ class SqlRetention:
         """Delete some that ended long ago."""
         return await self._db.write(lambda db: forgetting.forget_ended(db, before, limit))
 
+    async def delete_recordings(self, *, before: Instant, limit: int) -> int:
+        """Delete some recordings that were made long ago."""
+        return await self._db.write(lambda db: forgetting.forget_recordings(db, before, limit))
+
     async def discarded(self, *, limit: int) -> Sequence[str]:
-        """Return whose files may not be gone."""
+        """Return which files may not be gone."""
         return await self._db.read(lambda db: db.execute(_SOME, {"most": limit}).scalars().all())
 
-    async def files_gone(self, job_ids: Sequence[str]) -> None:
+    async def files_gone(self, what: Sequence[str]) -> None:
         """Note that they are."""
-        await self._db.write(lambda db: db.execute(_GONE, {"job_ids": job_ids}))
+        await self._db.write(lambda db: db.execute(_GONE, {"what": what}))

@@ -233,9 +233,9 @@ Index(
 discards = Table(
     "discards",
     metadata,
-    Column("job_id", Text, primary_key=True),
+    Column("what", Text, primary_key=True),
 )
-"""Jobs whose rows are gone, and whose files may not be yet."""
+"""What is to go of the files: a job's id stands for all of its own, a key for one."""
 
 tokens = Table(
     "tokens",

@@ -9,7 +9,7 @@ from farm.core.model import Instant, Namespace
 class JobRetention(Protocol):
     """Deletes jobs of the ledger with all that was written of them. Each method is one transaction.
 
-    In that transaction it is remembered whose files are to go, until somebody says that they have.
+    In that transaction it is remembered which files are to go, until somebody says that they have.
     """
 
     async def delete(self, namespace: Namespace, job_id: str) -> None:
@@ -28,10 +28,17 @@ class JobRetention(Protocol):
         """
         ...
 
-    async def discarded(self, *, limit: int) -> Sequence[str]:
-        """Return the ids of deleted jobs whose files may not be gone."""
+    async def delete_recordings(self, *, before: Instant, limit: int) -> int:
+        """Delete recordings, made at `before` or earlier, of jobs that have ended; return how many.
+
+        At most `limit`. While another coordinator is at it, none.
+        """
         ...
 
-    async def files_gone(self, job_ids: Sequence[str]) -> None:
-        """Note that the files of deleted jobs are gone."""
+    async def discarded(self, *, limit: int) -> Sequence[str]:
+        """Return what files may not be gone: ids of deleted jobs, and keys of single files."""
+        ...
+
+    async def files_gone(self, what: Sequence[str]) -> None:
+        """Note that these are gone."""
         ...

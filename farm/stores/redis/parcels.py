@@ -1,12 +1,9 @@
 """Parcels between coordinators, over one shard of a Redis."""
 
-import contextlib
-from collections.abc import Awaitable, Sequence
-from typing import cast
+from collections.abc import Sequence
 
 from redis.asyncio import Redis
 
-from farm.errors import StoreUnavailableError
 from farm.stores.ports.routes import CoordinatorId
 from farm.stores.redis.connection import store_errors
 from farm.stores.redis.scripts import Scripts
@@ -42,7 +39,7 @@ class RedisParcels:
         self._box = box
         self._last_read = b"0"
         self._read: list[bytes] = []
-        """What is to be deleted."""
+        """What is to be deleted with the next reading, so that nobody waits for that."""
 
     async def there(self) -> Sequence[CoordinatorId]:
         """See `Parcels.there`."""
@@ -58,17 +55,12 @@ class RedisParcels:
         """See `Parcels.receive`."""
         box = f"{self._shard.tag}:parcels:{self.coordinator}"
         with store_errors():
-            found = await cast(
-                "Awaitable[list[tuple[bytes, Entries]]]",
-                self._redis.xread({box: self._last_read}, count=_AT_ONCE, block=_WAIT_MS),
-            )
-        if not found:
-            return ()
-        [(_, entries)] = found
-        self._last_read = entries[-1][0]
-        self._read += [number for number, _ in entries]
-        # They are had now, whether Redis can delete them at once or not.
-        with contextlib.suppress(StoreUnavailableError), store_errors():
-            await self._redis.xdel(box, *self._read)
-            self._read.clear()
+            async with self._redis.pipeline(transaction=False) as pipe:
+                if self._read:
+                    pipe.xdel(box, *self._read)
+                pipe.xread({box: self._last_read}, count=_AT_ONCE, block=_WAIT_MS)
+                found: list[tuple[bytes, Entries]] = (await pipe.execute())[-1]
+        entries = found[0][1] if found else []
+        self._read = [number for number, _ in entries]
+        self._last_read = self._read[-1] if self._read else self._last_read
         return [fields[b"parcel"] for _, fields in entries]

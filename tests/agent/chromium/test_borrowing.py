@@ -87,7 +87,7 @@ async def test_what_a_browser_leaves_another_one_begins_with(visits: Visits, sit
 
 
 async def test_who_fails_is_saved_only_where_that_is_wanted(visits: Visits) -> None:
-    fails = {"type": "assert", "text": "absent", "timeout": 50}
+    fails = {"type": "assert", "text": "absent", "timeout": 1_000}
     for save, times in (("on_success", 0), ("never", 0), ("always", 1)):
         purse = Purse()
         outcome = await visits.run(purse, script(LOG_IN), fails, save=save)

@@ -169,7 +169,8 @@ async def test_min_waits_for_records_that_come_late(run: Runner) -> None:
 
 async def test_too_few_records_in_time_is_not_found(run: Runner) -> None:
     failure = await run.on(
-        "<p>x</p>", {"type": "extract", "fields": {"t": "b"}, "list": "p", "min": 2, "timeout": 400}
+        "<p>x</p>",
+        {"type": "extract", "fields": {"t": "b"}, "list": "p", "min": 2, "timeout": 1000},
     )
     assert failure is not None
     assert failure.reason is Reason.SELECTOR_NOT_FOUND

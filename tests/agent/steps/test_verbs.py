@@ -185,7 +185,7 @@ async def test_an_option_may_come_late(run: Runner) -> None:
 async def test_an_option_there_is_not_is_not_found_and_nothing_has_begun(run: Runner) -> None:
     failure = await run.on(
         "<select id=s><option>Aye</select>",
-        {"type": "select", "selector": "#s", "label": "Bee", "timeout": 400},
+        {"type": "select", "selector": "#s", "label": "Bee", "timeout": 1_000},
     )
     assert failure is not None
     assert failure.reason is Reason.SELECTOR_NOT_FOUND
@@ -251,7 +251,7 @@ async def test_drag_does_what_the_browser_s_own_drag_and_drop_does(run: Runner, 
 async def test_nothing_has_begun_of_a_drag_without_its_element_or_its_goal(
     run: Runner, step: dict[str, Any]
 ) -> None:
-    failure = await run.on(DRAGGED, {"type": "drag", "timeout": 300, **step})
+    failure = await run.on(DRAGGED, {"type": "drag", "timeout": 900, **step})
     assert failure is not None
     assert failure.reason is Reason.SELECTOR_NOT_FOUND
     assert run.evidence.begun == []
@@ -309,7 +309,7 @@ async def test_wait_for_says_what_did_not_come(
     run: Runner, wanted: dict[str, Any], reason: Reason, words: str
 ) -> None:
     failure = await run.on(
-        "<u>x</u><s hidden>y</s>", {"type": "wait_for", "timeout": 300, **wanted}
+        "<u>x</u><s hidden>y</s>", {"type": "wait_for", "timeout": 900, **wanted}
     )
     assert failure is not None
     assert failure.reason is reason
@@ -438,7 +438,7 @@ async def test_assert_says_what_does_not_hold(
         "<p>yes</p>",
         {"type": "set", "var": "n", "value": 1},
         {"type": "set", "var": "zero", "value": 0},
-        {"type": "assert", "timeout": 300, **claim},
+        {"type": "assert", "timeout": 900, **claim},
     )
     assert failure is not None
     assert failure.reason is Reason.ASSERTION_FAILED

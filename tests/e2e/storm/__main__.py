@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import secrets
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -18,6 +19,8 @@ def main() -> int:
     parser.add_argument("--every", type=float, default=12.0, help="jobs from strike to strike")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--apart", action=argparse.BooleanOptionalAction, default=True)
+    # Whoever ends it ends all that it has started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     asked = parser.parse_args()
     storm = Storm(
         seed=asked.seed,

@@ -81,8 +81,12 @@ class Storm:
                 self.struck[kind_of(strike.target), strike.blow] += 1
             async with asyncio.TaskGroup() as watching:
                 seeing = [watching.create_task(self._watch(house)) for house in farms.houses]
+                seeing += [watching.create_task(target.supervise()) for target in targets.values()]
                 await self._submit(farms.houses, targets, strikes)
                 self.say("all are submitted, and everybody is whole")
+                self.flaws += [
+                    f"{name} has ended by itself" for name, target in targets.items() if target.ends
+                ]
                 await self._judge(farms.houses, log)
                 for task in seeing:
                     task.cancel()

@@ -90,6 +90,18 @@ class Target:
             case _:
                 assert_never(blow)
 
+    async def supervise(self) -> None:
+        """Start it again when it has ended by itself, until cancelled."""
+        while isinstance(self.server, Process):
+            async with self.whole:
+                self.server.revive()
+            await asyncio.sleep(0.5)
+
+    @property
+    def ends(self) -> int:
+        """How often it has ended though nobody has killed it."""
+        return self.server.ends if isinstance(self.server, Process) else 0
+
     @property
     def _server(self) -> Server:
         assert self.server is not None
@@ -102,13 +114,32 @@ class Process:
 
     begin: Callable[[], subprocess.Popen[bytes]]
     running: subprocess.Popen[bytes]
+    log: Path
+    up: bytes = b""
+    """What its log says once it is up; one that does not come up may end."""
+    ends: int = 0
+    """So often it has ended by itself while it was up."""
+    _since: int = 0
 
     def start(self) -> None:
+        self._since = self.log.stat().st_size
         self.running = self.begin()
 
     def kill(self) -> None:
+        self._has_ended()
         self.running.kill()
         self.running.wait()
+
+    def revive(self) -> None:
+        """Start it again if it has ended, as whatever runs it would."""
+        if self._has_ended():
+            self.start()
+
+    def _has_ended(self) -> bool:
+        if self.running.poll() is None:
+            return False
+        self.ends += self.up in self.log.read_bytes()[self._since :]
+        return True
 
     def signal(self, number: signal.Signals) -> None:
         self.running.send_signal(number)
@@ -175,7 +206,8 @@ class Coordinators:
             network.plugs.append(back)
 
     async def _serve(self, number: int, house: House, port: int) -> None:
-        process = Process(_coordinator(house, port), await house.serve(port=port))
+        running = await house.serve(port=port)
+        process = Process(_coordinator(house, port), running, house.log, b'"farm.started"')
         self.targets[f"coordinator-{number}"].server = process
 
     async def _shared(self, count: int, stack: AsyncExitStack) -> list[Mapping[str, str]]:
@@ -209,7 +241,10 @@ class Coordinators:
 
     async def _cables(self, to: Path, count: int, stack: AsyncExitStack) -> list[Cable]:
         at = self.network.middle(Segment.BACK)
-        return [await stack.enter_async_context(Cable(to, at=at).laid()) for _ in range(count)]
+        return [
+            await stack.enter_async_context(Cable(to, at=at, noticed_s=_LEASE_S).laid())
+            for _ in range(count)
+        ]
 
 
 def agent(root: Path, sim: Sim, place: Place, cables: list[Cable], stack: AsyncExitStack) -> Target:
@@ -224,7 +259,9 @@ def agent(root: Path, sim: Sim, place: Place, cables: list[Cable], stack: AsyncE
 
     front = place.plugs.get(Segment.FRONT)
     return Target(
-        server=Process(begin, begin()), cables=cables, plugs=[] if front is None else [front]
+        server=Process(begin, begin(), house.log),
+        cables=cables,
+        plugs=[] if front is None else [front],
     )
 
 

@@ -15,8 +15,8 @@ def upgrade() -> None:
     """Make the table and the indices."""
     op.create_table(
         "discards",
-        sa.Column("job_id", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("job_id", name="pk_discards"),
+        sa.Column("what", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("what", name="pk_discards"),
     )
     op.create_index(
         "ix_jobs_finished",
