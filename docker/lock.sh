@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Write the two locks of the images from requirements.lock: what tabfarm needs when it runs, over
-# Redis and PostgreSQL, too, and what builds its wheel. Same versions, same hashes, without what only its developers need.
+# Redis, PostgreSQL and a bucket, too, and what builds its wheel. Same versions, same hashes, without
+# what only its developers need.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -2,9 +2,9 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from farm.protocol.variables import refuse_unknown, variable_names
@@ -49,13 +49,27 @@ class ArtifactSettings(BaseModel):
 
     dir: Path | None = None
     """Where they are; by default `artifacts` in the data directory. Coordinators that share their
-    ledger share this directory."""
+    ledger share this directory, or a bucket."""
+
+    url: Annotated[
+        str | None,
+        Field(pattern="^s3://[A-Za-z0-9._-]{3,63}(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$"),
+    ] = None
+    """A bucket instead, of an S3-compatible store (`s3://bucket/prefix`). Its endpoint, region and
+    credentials are those of the environment: `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`,
+    `AWS_SECRET_ACCESS_KEY` and so on."""
+
+    allow_http: bool = False
+    """Whether the bucket may be spoken to without TLS, where its endpoint says `http://`."""
+
+    answer_s: Seconds = 30.0
+    """A bucket that has not answered for so long is not available; a part of 5 MiB takes less."""
 
     max_bytes: Annotated[int, Field(ge=1)] = 512 * 1024 * 1024
     """The largest single artifact."""
 
     min_free_bytes: Annotated[int, Field(ge=0)] = 256 * 1024 * 1024
-    """Below this much free space no artifact is begun."""
+    """Below this much free space no artifact is begun; a bucket has no such mark."""
 
     min_free_inodes: Annotated[int, Field(ge=0)] = 1_000
     """With fewer free inodes no artifact is begun; each takes one."""
@@ -75,6 +89,12 @@ class ArtifactSettings(BaseModel):
 
     files_keep_s: Annotated[float | None, Field(gt=0, le=3_153_600_000)] = None
     """A file that was handed in is deleted after this long; by default never."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if self.dir is not None and self.url is not None:
+            raise ValueError("`dir` or `url`, not both")
+        return self
 
 
 class JobSettings(BaseModel):

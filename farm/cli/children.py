@@ -193,11 +193,10 @@ class Children:
 
     def _environment(self, name: str, kind: str, token_fd: int) -> dict[str, str]:
         """Our own environment without what belongs to the farm, its secrets above all."""
-        inherited = {
-            key: value
-            for key, value in os.environ.items()  # noqa: TID251 - handed on, not read as settings
-            if not key.startswith(("FARM_", "AGENT_TOKEN"))
-        }
+        ours = os.environ  # noqa: TID251 - handed on, not read as settings
+        # Where files are kept in a bucket its credentials are the farm's alone.
+        farms = ("FARM_", "AGENT_TOKEN", *(("AWS_",) if "FARM_ARTIFACTS__URL" in ours else ()))
+        inherited = {key: value for key, value in ours.items() if not key.startswith(farms)}
         told = {
             "AGENT_HEADED": "1" if self._options.headed else None,
             "AGENT_SLOW_MO_MS": str(self._options.slow_mo_ms or "") or None,

@@ -123,7 +123,11 @@ async def _run(order: Order) -> ExitCode:
         )
         allowed = (*settings.egress_allow, *order.allow)
         # It ends with its job, so it shares nothing.
-        alone = {"egress_allow": allowed, "redis": config.RedisSettings()}
+        alone = {
+            "egress_allow": allowed,
+            "redis": config.RedisSettings(),
+            "artifacts": settings.artifacts.model_copy(update={"url": None}),
+        }
         settings = settings.model_copy(update=alone)
         options = replace(order.agent, log_dir=Path(data) / "agents")
         async with coordinator(settings) as farm:

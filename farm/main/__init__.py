@@ -29,6 +29,7 @@ from farm.jobs.readings import Readings
 from farm.jobs.rules import AttemptRules
 from farm.jobs.sharing import Sharing
 from farm.jobs.why import Explaining
+from farm.main.files import artifacts_of, same_files
 from farm.main.jobs import JobRules, jobs_of
 from farm.main.keeping import keeping_of
 from farm.main.keys import admin_token_of, keyring_of, live_key, preset_agent_token
@@ -36,7 +37,7 @@ from farm.main.live import live_of
 from farm.main.metering import store_times
 from farm.main.running import Coordinator, correspond, expiring, lives, look_after
 from farm.main.serving import announced, listening, only_one
-from farm.main.sharing import in_step, same_files
+from farm.main.sharing import in_step
 from farm.main.stores import Stores, ledger_of, shared_of, stores_of
 from farm.manager.admission import Registrations
 from farm.manager.agent_news import AgentNews
@@ -78,8 +79,8 @@ async def coordinator(settings: Settings) -> AsyncIterator[Coordinator]:
 
     Raises:
         ConflictError: If another farm uses the data directory or the ledger, or Redis may forget.
-        InvalidInputError: If a Redis or PostgreSQL is set and its client is not installed, or a key
-            of saved identities is none.
+        InvalidInputError: If a Redis, PostgreSQL or bucket is set and its client is not installed,
+            or a key of saved identities is none.
         StoreUnavailableError: If one of them does not answer.
         OSError: If the address can't be listened on.
     """
@@ -133,8 +134,9 @@ async def _running(
         clock,
         store=ledger.check,
     )
+    artifacts = await artifacts_of(settings)
     if shared is not None:
-        await same_files(settings.artifacts_dir, shared)
+        await same_files(artifacts, shared)
     gone_after_s = settings.link.window_s * settings.link.gone_after_windows
     stored, deployments = SqlNamespaces(ledger.database), SqlDeployments(ledger.database)
     queues = DeclaredQueues(settings.task_queues, deployments, unchecked=(VERIFY,), clock=clock)
@@ -266,7 +268,7 @@ async def _running(
         clock=clock,
         shared=shared is not None,
     )
-    keeping = keeping_of(settings, ledger, namespaces, clock, metrics)
+    keeping = keeping_of(settings, artifacts, ledger, namespaces, clock, metrics)
     app = build_app(
         deps=Deps(
             ledger=ledger,

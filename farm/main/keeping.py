@@ -1,4 +1,4 @@
-"""Puts together what keeps files, and what deletes them and jobs again."""
+"""Puts together what deletes files and jobs again."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ from farm.config import Settings
 from farm.jobs.handed_in import HandedIn
 from farm.jobs.retention import Retention
 from farm.manager.namespaces import NamespaceBook
-from farm.stores.artifacts import DirectoryArtifacts
 from farm.stores.ledger import SqlLedger, SqlRetention
+from farm.stores.ports.artifacts import ArtifactStore
 
 _AT_MOST_S = 240.0
 _SWEEPS = 4
@@ -21,7 +21,7 @@ _SWEEPS = 4
 class Keeping:
     """The parts, as they belong together."""
 
-    artifacts: DirectoryArtifacts
+    artifacts: ArtifactStore
     handed_in: HandedIn
     retention: Retention
     sweep_every_s: float
@@ -29,6 +29,7 @@ class Keeping:
 
 def keeping_of(
     settings: Settings,
+    artifacts: ArtifactStore,
     ledger: SqlLedger,
     namespaces: NamespaceBook,
     clock: Clock,
@@ -36,12 +37,6 @@ def keeping_of(
 ) -> Keeping:
     """Return them, as the settings say."""
     rules, keep_s = settings.artifacts, settings.jobs.keep_s
-    artifacts = DirectoryArtifacts(
-        settings.artifacts_dir,
-        max_bytes=rules.max_bytes,
-        min_free_bytes=rules.min_free_bytes,
-        min_free_inodes=rules.min_free_inodes,
-    )
     handed_in = HandedIn(
         artifacts, clock, max_bytes=rules.files_max_bytes, keep_s=rules.files_keep_s
     )

@@ -82,7 +82,7 @@ def ledger_of(settings: Settings, observe: Observe = unobserved) -> SqlLedger:
     try:
         from farm.stores.ledger.postgres import PostgresDatabase, Share
     except ModuleNotFoundError as error:
-        raise _without_extra(error, "asyncpg", "postgres", "FARM_LEDGER__URL") from error
+        raise without_extra(error, "asyncpg", "postgres", "FARM_LEDGER__URL") from error
     share = None
     if settings.shares_ledger:
         share = Share(name=_name(settings.data_dir), lease_s=settings.ledger.lease_s)
@@ -145,7 +145,7 @@ async def _shared(
             connect,
         )
     except ModuleNotFoundError as error:
-        raise _without_extra(error, "redis", "redis", "FARM_REDIS__URL") from error
+        raise without_extra(error, "redis", "redis", "FARM_REDIS__URL") from error
     name = _name(settings.data_dir)
     me = CoordinatorId(f"{name}-{life}")
     window_s = settings.link.window_s
@@ -183,7 +183,7 @@ async def _shared(
         await redis.aclose()
 
 
-def _without_extra(
+def without_extra(
     error: ModuleNotFoundError, module: str, extra: str, setting: str
 ) -> InvalidInputError | ModuleNotFoundError:
     """Say what to install, where the module of an extra is what is missing."""

@@ -36,6 +36,7 @@ from farm.jobs.ports import Progress, Waiting
 from farm.jobs.readings import Readings
 from farm.jobs.service import JobService
 from farm.jobs.why import Explaining
+from farm.main.files import artifacts_of
 from farm.main.keeping import Keeping, keeping_of
 from farm.main.live import live_of
 from farm.manager import WorkerContextManager
@@ -323,20 +324,17 @@ async def running(
             ledger, identities, dispatcher, feed, system_clock, interventions, queues=queues
         )
         acts, metrics = StandInActs(), CollectorRegistry()
-        keeping = keeping_of(
-            Settings(
-                data_dir=directory,
-                artifacts=ArtifactSettings(
-                    max_bytes=MAX_ARTIFACT,
-                    min_free_bytes=min_free_bytes,
-                    min_free_inodes=0,
-                    files_max_bytes=files_max_bytes,
-                ),
+        settings = Settings(
+            data_dir=directory,
+            artifacts=ArtifactSettings(
+                max_bytes=MAX_ARTIFACT,
+                min_free_bytes=min_free_bytes,
+                min_free_inodes=0,
+                files_max_bytes=files_max_bytes,
             ),
-            ledger,
-            namespaces,
-            system_clock,
-            metrics,
+        )
+        keeping = keeping_of(
+            settings, await artifacts_of(settings), ledger, namespaces, system_clock, metrics
         )
         bridges = Bridges(
             MemoryParcels(CoordinatorId(coordinator or "farm"), office), silence_s=SILENCE_S

@@ -118,6 +118,8 @@ async def test_an_agent_reads_its_token_from_a_pipe_and_shows_it_nowhere(
     monkeypatch.setenv("FARM_TOKEN", "secret-of-admin")
     monkeypatch.setenv("AGENT_TOKEN", "secret-of-another")
     monkeypatch.setenv("AGENT_METADATA", '{"region": "eu"}')
+    monkeypatch.setenv("FARM_ARTIFACTS__URL", "s3://bucket")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-the-bucket")
     async with started(Children(farm, options(tmp_path, OBEDIENT))):
         life = await told(tmp_path / "agent-1.life1")
         assert life["token"] == "secret-of-agent-1"
@@ -130,6 +132,7 @@ async def test_an_agent_reads_its_token_from_a_pipe_and_shows_it_nowhere(
         assert environment["AGENT_METADATA"] == '{"region": "eu"}'
         assert "FARM_TOKEN" not in environment
         assert "AGENT_TOKEN" not in environment
+        assert "AWS_SECRET_ACCESS_KEY" not in environment
 
 
 async def test_beside_other_farms_agents_have_names_of_their_own(

@@ -27,7 +27,8 @@ from tests.stores.ledger_rows import (
     running,
     started,
 )
-from tests.stores.test_artifacts import files, kept
+from tests.stores.test_artifact_directory import files
+from tests.stores.test_artifacts import kept
 
 KEEP_S, FILES_KEEP_S = 100.0, 50.0
 

@@ -15,7 +15,7 @@ from farm.stores.ledger.postgres import PostgresDatabase
 from farm.stores.memory import MemoryRegistry
 from farm.stores.ports.ledger import Ledger
 from farm.stores.redis import RedisRegistry, connect
-from tests.stores import postgres_server, redis_server
+from tests.stores import bucket_server, postgres_server, redis_server
 from tests.stores.pool import RESERVED_S, WINDOW_S, Everything, NewRegistry
 
 shards = count()
@@ -92,6 +92,20 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         pytest.skip(str(error))
     with redis_server.running(tmp_path_factory.mktemp("redis")) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[bucket_server.Server]:
+    with bucket_server.running() as server:
+        yield server
+
+
+@pytest.fixture
+def s3(s3_server: bucket_server.Server, monkeypatch: pytest.MonkeyPatch) -> bucket_server.Server:
+    """An S3-compatible store that the environment tells of."""
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return s3_server
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from farm.jobs.dispatcher import JobDispatcher
 from farm.jobs.readings import Readings
 from farm.jobs.rules import AttemptRules
 from farm.jobs.why import Explaining
+from farm.main.files import artifacts_of
 from farm.main.jobs import JobRules, jobs_of
 from farm.main.keeping import keeping_of
 from farm.manager.admission import Registrations
@@ -210,7 +211,8 @@ async def serving(
             dispatcher=dispatcher, queue=backlog, explain=manager.explain, clock=clock
         )
         book = NamespaceBook(SqlNamespaces(ledger.database), clock)
-        keeping = keeping_of(Settings(data_dir=directory), ledger, book, clock, metrics)
+        settings = Settings(data_dir=directory)
+        keeping = keeping_of(settings, await artifacts_of(settings), ledger, book, clock, metrics)
         app = build_app(
             deps=Deps(
                 ledger=ledger,

@@ -15,17 +15,18 @@ class StoredFile(Protocol):
 
         Raises:
             ArtifactStoreFullError: If there is no room.
+            StoreUnavailableError: If the store does not answer.
             TooLargeError: If the file is over the limit.
         """
         ...
 
     async def commit(self) -> tuple[str, int, str]:
-        """Make it durable; return (key, size in bytes, sha256)."""
+        """Make it durable; return (key, size in bytes, sha256). Raises as `write` does."""
         ...
 
 
 class ArtifactStore(Protocol):
-    """Files, by key."""
+    """Files, by key. All methods raise StoreUnavailableError."""
 
     def create(self, job_id: str) -> AbstractAsyncContextManager[StoredFile]:
         """Begin a file of a job."""
@@ -53,4 +54,8 @@ class ArtifactStore(Protocol):
 
     def read(self, key: str) -> AsyncIterator[bytes]:
         """Yield a file's bytes. Raises NotFoundError."""
+        ...
+
+    async def number(self) -> int:
+        """Return what tells the store from any other; whoever asks first leaves it there."""
         ...

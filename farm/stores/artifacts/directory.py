@@ -5,27 +5,27 @@ import errno
 import fcntl
 import hashlib
 import os
-import re
+import secrets
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
-from uuid import uuid4
 
 from farm.core.model import Instant
-from farm.errors import (
-    ArtifactStoreFullError,
-    NotFoundError,
-    StoreUnavailableError,
-    TooLargeError,
+from farm.errors import ArtifactStoreFullError, NotFoundError, StoreUnavailableError
+from farm.stores.artifacts import folders
+from farm.stores.artifacts.rules import (
+    MARK,
+    folder_of,
+    is_key,
+    new_key,
+    require_key,
+    require_size,
 )
-from farm.stores import artifact_folders
 
 _CHUNK = 256 * 1024
 _INCOMING = ".incoming"
-_FOLDER = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_KEY = re.compile(r"[A-Za-z0-9_-]{1,128}/[0-9a-f]{32}")
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -64,11 +64,10 @@ class DirectoryArtifacts:
         Raises:
             ArtifactStoreFullError: If there is less room than `min_free_bytes`, or none.
         """
-        name = uuid4().hex
-        partial = _Partial(
-            self._root / _INCOMING / name, self._root / _folder(job_id) / name, self._least
-        )
-        file = DirectoryFile(partial, f"{_folder(job_id)}/{name}", self._max_bytes)
+        key = new_key(job_id)
+        target = self._root / key
+        partial = _Partial(self._root / _INCOMING / target.name, target, self._least)
+        file = DirectoryFile(partial, key, self._max_bytes)
         try:
             await asyncio.to_thread(partial.open)
             yield file
@@ -79,31 +78,32 @@ class DirectoryArtifacts:
 
     async def remove(self, job_id: str) -> None:
         """Remove every file of a job. Raises StoreUnavailableError."""
-        await asyncio.to_thread(artifact_folders.remove, self._root / _folder(job_id))
+        await asyncio.to_thread(folders.remove, self._root / folder_of(job_id))
 
     async def discard(self, key: str) -> None:
         """Remove one file. Raises StoreUnavailableError."""
-        if _KEY.fullmatch(key):
-            await asyncio.to_thread(artifact_folders.discard, self._root / key)
+        if is_key(key):
+            await asyncio.to_thread(folders.discard, self._root / key)
 
     async def remove_old(self, job_id: str, *, before: Instant) -> int:
         """Remove a job's files that were made before a moment. Raises StoreUnavailableError."""
-        return await asyncio.to_thread(
-            artifact_folders.remove_old, self._root / _folder(job_id), before
-        )
+        return await asyncio.to_thread(folders.remove_old, self._root / folder_of(job_id), before)
 
     async def size(self, job_id: str) -> int:
         """Return how many bytes a job's files have. Raises StoreUnavailableError."""
-        return await asyncio.to_thread(artifact_folders.size, self._root / _folder(job_id))
+        return await asyncio.to_thread(folders.size, self._root / folder_of(job_id))
 
     async def read(self, key: str) -> AsyncIterator[bytes]:
         """Yield a file's bytes in pieces of at most 256 KiB. Raises NotFoundError."""
-        if not _KEY.fullmatch(key):
-            raise NotFoundError(f"no artifact {key!r}")
+        require_key(key)
         file = await asyncio.to_thread(_open_to_read, self._root / key)
         with file:
             while chunk := await asyncio.to_thread(_read, file):
                 yield chunk
+
+    async def number(self) -> int:
+        """Return the directory's number, which whoever comes first leaves there as a whole."""
+        return await asyncio.to_thread(_number_in, self._root)
 
 
 class DirectoryFile:
@@ -120,10 +120,7 @@ class DirectoryFile:
     async def write(self, chunk: bytes) -> None:
         """Append. Raises TooLargeError, ArtifactStoreFullError (maybe only at `commit`)."""
         self._size += len(chunk)
-        if self._size > self._max_bytes:
-            raise TooLargeError(
-                f"an artifact may have at most {self._max_bytes} bytes", max_bytes=self._max_bytes
-            )
+        require_size(self._size, self._max_bytes)
         self._waiting += chunk
         if len(self._waiting) >= _CHUNK:
             full, self._waiting = self._waiting, bytearray()
@@ -202,13 +199,6 @@ class _Partial:
             os.close(fd)
 
 
-def _folder(job_id: str) -> str:
-    """Name a job's folder: its id where that is one safe segment, else a hash of it."""
-    if _FOLDER.fullmatch(job_id):
-        return job_id
-    return hashlib.sha256(job_id.encode(errors="surrogatepass")).hexdigest()
-
-
 def _require_room(folder: Path, min_free_bytes: int, min_free_inodes: int) -> None:
     if min_free_bytes <= 0 and min_free_inodes <= 0:
         return
@@ -224,6 +214,18 @@ def _require_room(folder: Path, min_free_bytes: int, min_free_inodes: int) -> No
             free=disk.f_favail,
             least=min_free_inodes,
         )
+
+
+def _number_in(folder: Path) -> int:
+    path, own = folder / MARK, folder / f"{MARK}.{secrets.token_hex(8)}"
+    with _translated("the artifact directory can't be used"):
+        own.write_text(f"{secrets.randbits(62)}")
+        try:
+            with suppress(FileExistsError):
+                os.link(own, path)
+        finally:
+            own.unlink()
+        return int(path.read_text())
 
 
 def _open_to_read(path: Path) -> BinaryIO:
