@@ -371,6 +371,8 @@ async def test_what_is_left_of_one_that_was_cut_off_in_the_middle_keeps_nobody_w
         lapse(postgres, url, one)
         async with asyncio.timeout(10):
             await end_lapsed(other)
+            with pytest.raises(StoreUnavailableError):
+                await one.shared.begin_again()  # its sessions have ended with its life
             await one.shared.begin_again()
         assert await other.shared.orphans(for_s=0) == []
     await left.close()
