@@ -69,13 +69,15 @@ class Cable:
 
         async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             served.add(asyncio.current_task())
-            async with asyncio.TaskGroup() as group:
-                carrying = group.create_task(self._carry(reader, writer), name="cable")
-                ending = group.create_task(over.wait(), name="end of cable")
-                await asyncio.wait({carrying, ending}, return_when=asyncio.FIRST_COMPLETED)
-                carrying.cancel()
-                ending.cancel()
-            served.discard(asyncio.current_task())
+            try:
+                async with asyncio.TaskGroup() as group:
+                    carrying = group.create_task(self._carry(reader, writer), name="cable")
+                    ending = group.create_task(over.wait(), name="end of cable")
+                    await asyncio.wait({carrying, ending}, return_when=asyncio.FIRST_COMPLETED)
+                    carrying.cancel()
+                    ending.cancel()
+            finally:
+                served.discard(asyncio.current_task())
 
         server = await asyncio.start_server(carry, self._at, 0)
         self.port = server.sockets[0].getsockname()[1]

@@ -7,8 +7,9 @@ taken some. So nothing piles up between the two, however slow either is.
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from farm.errors import StoreUnavailableError
 from farm.manager.crossing import AnyParcel, End, Opened, Piece, Took
@@ -25,6 +26,8 @@ _LOST = 1011
 
 Post = Callable[[AnyParcel, bytes], Awaitable[bool]]
 """Raises StoreUnavailableError."""
+Spawn = Callable[[Coroutine[Any, Any, str | None]], "asyncio.Task[str | None]"]
+"""Owns what is being sent, whatever becomes of who sends it."""
 
 
 class BridgeOverError(ConnectionResetError):
@@ -47,8 +50,10 @@ class Bridge:
     Nothing of them is left out: what can't be carried ends the bridge, at either end.
     """
 
-    def __init__(self, bridge_id: str, peer: CoordinatorId, post: Post, now: float) -> None:
-        """`post` hands a parcel to the `peer`; `now` is the loop's time."""
+    def __init__(
+        self, bridge_id: str, peer: CoordinatorId, post: Post, spawn: Spawn, now: float
+    ) -> None:
+        """`post` hands a parcel to the `peer`, `spawn` has a task; `now` is the loop's time."""
         self.bridge_id = bridge_id
         self.peer = peer
         self.heard_at = now
@@ -56,6 +61,7 @@ class Bridge:
         """How it ended; None as long as it has not."""
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._post = post
+        self._spawn = spawn
         self._sending = asyncio.Lock()
         self._stirred = asyncio.Event()
         self._inbox: deque[_Part] = deque()
@@ -75,12 +81,20 @@ class Bridge:
     async def send(self, message: str | bytes) -> None:
         """Send a message; waits while the other end takes nothing.
 
+        Who is cancelled while it waits leaves the message to be sent whole: others may use the
+        bridge, too.
+
         Raises:
             BridgeOverError: If it is over, or ends meanwhile.
         """
+        why = await asyncio.shield(self._spawn(self._send_whole(message)))
+        if why is not None:
+            raise BridgeOverError(why)
+
+    async def _send_whole(self, message: str | bytes) -> str | None:
+        """Send a message; return why it was not."""
         content, text = (message.encode(), True) if isinstance(message, str) else (message, False)
         async with self._sending:
-            done = False
             try:
                 for part, more in _parts(content):
                     await self._room_for(len(part) + _BESIDE)
@@ -89,10 +103,9 @@ class Bridge:
                         bridge_id=self.bridge_id, seq=self._sent_seq, text=text, more=more
                     )
                     await self._hand(piece, part)
-                done = True
-            finally:
-                if not done:
-                    self.lose("a message was not sent to its end")
+            except BridgeOverError as error:
+                return str(error)
+        return None
 
     async def messages(self) -> AsyncIterator[str | bytes]:
         """Yield what the other end sends; what was sent before the end is yielded, too."""

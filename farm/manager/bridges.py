@@ -4,9 +4,9 @@ import asyncio
 import hashlib
 import secrets
 from base64 import urlsafe_b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import assert_never
+from typing import Any, assert_never
 
 import structlog
 from pydantic import ValidationError
@@ -139,8 +139,14 @@ class Bridges:
             return await self._post(peer, parcel, content)
 
         now = asyncio.get_running_loop().time()
-        bridge = self._open[bridge_id] = Bridge(bridge_id, peer, post, now)
+        bridge = self._open[bridge_id] = Bridge(bridge_id, peer, post, self._spawn, now)
         return bridge
+
+    def _spawn(self, sending: Coroutine[Any, Any, str | None]) -> "asyncio.Task[str | None]":
+        if self._group is None:
+            sending.close()
+            raise BridgeOverError("nothing is carried yet")
+        return self._group.create_task(sending, name="send over a bridge")
 
     async def _close(self, bridge: Bridge) -> None:
         self._open.pop(bridge.bridge_id, None)

@@ -166,11 +166,30 @@ async def test_a_half_message_is_never_taken_for_a_whole_one(pair: Pair) -> None
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.2):
                     await bridge.send(b"x" * 2 * WINDOW_BYTES)
-            with pytest.raises(BridgeOverError):
-                await bridge.send("after it")
         async with asyncio.timeout(WITHIN_S):
             await over.wait()
         assert heard == ["whole"]
+
+
+async def test_who_is_cancelled_in_the_middle_of_a_message_leaves_it_whole(pair: Pair) -> None:
+    taken = asyncio.Event()
+
+    async def lazy(said: str, bridge: Bridge) -> None:
+        await bridge.accept()
+        await taken.wait()
+        async for message in bridge.messages():
+            await bridge.send(f"{len(message)}")
+
+    async with at_both(*pair[:2]) as (one, two):
+        two.serve("lazy", lazy)
+        async with one.to(TWO, "lazy", "") as bridge:
+            for size in (3, 2):
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.1):
+                        await bridge.send(b"x" * size * WINDOW_BYTES)
+            taken.set()
+            await bridge.send("after them")
+            assert await hear(bridge, 3) == [f"{3 * WINDOW_BYTES}", f"{2 * WINDOW_BYTES}", "10"]
 
 
 async def test_what_is_not_served_is_refused_with_why(pair: Pair) -> None:

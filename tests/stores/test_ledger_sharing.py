@@ -401,6 +401,26 @@ async def test_a_coordinator_whose_database_says_nothing_notices_and_begins_agai
             assert one.database.life != life
 
 
+@pytest.mark.parametrize("after_s", [0.1, 1.1, 2.0])
+async def test_who_asks_a_database_that_says_nothing_again_and_again_can_be_cancelled(
+    postgres: Databases, url: str, after_s: float
+) -> None:
+    name = make_url(url).database
+    async with Cable(postgres.server.folder / ".s.PGSQL.5432").laid() as cable:
+        by_cable = f"postgresql://postgres@127.0.0.1:{cable.port}/{name}"
+        async with members(by_cable, "one", lease_s=1.0) as [one]:
+
+            async def ask_again_and_again() -> None:
+                while True:
+                    cable.lose()
+                    with suppress(StoreUnavailableError):
+                        await one.shared.begin_again()
+
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(after_s):
+                    await ask_again_and_again()
+
+
 async def accepted_in_another_life(member: Member, job_id: str) -> None:
     while True:
         with suppress(StoreUnavailableError):

@@ -17,6 +17,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from farm.errors import ConflictError, InvalidInputError, StoreUnavailableError
+from farm.stores.cancelling import cancellations_kept
 from farm.stores.ledger import membership
 from farm.stores.ledger.hold import FAILURES, Hold
 from farm.stores.ledger.migrate import bring_up_to_date
@@ -254,11 +255,12 @@ class PostgresDatabase:
 
     async def _write(self, work: Callable[[Connection], T]) -> T:
         try:
-            await self._hold.confirm()
-            for _ in range(_TRIES - 1):
-                with suppress(_InTheWayError):
-                    return await self._transaction(work)
-            return await self._transaction(work)
+            with cancellations_kept():
+                await self._hold.confirm()
+                for _ in range(_TRIES - 1):
+                    with suppress(_InTheWayError):
+                        return await self._transaction(work)
+                return await self._transaction(work)
         except _InTheWayError as error:
             raise StoreUnavailableError(f"the ledger is too busy: {error}") from error
         except IntegrityError:
@@ -274,8 +276,9 @@ class PostgresDatabase:
         """
         self._hold.check_open()
         try:
-            async with self._engine.connect() as connection:
-                return await connection.run_sync(work)
+            with cancellations_kept():
+                async with self._engine.connect() as connection:
+                    return await connection.run_sync(work)
         except FAILURES as error:
             raise StoreUnavailableError(f"the ledger failed: {_cause(error)}") from error
 

@@ -1,6 +1,5 @@
 """Connections to Redis, and what its failures mean to a caller."""
 
-import asyncio
 import contextlib
 from collections.abc import Iterator
 
@@ -21,6 +20,7 @@ from redis.exceptions import (
 )
 
 from farm.errors import StoreUnavailableError
+from farm.stores.cancelling import cancellations_kept
 
 FORGOTTEN = "FORGOTTEN"
 """How an error begins that our scripts raise where the store epoch is not the caller's."""
@@ -73,17 +73,10 @@ def connect(
 def store_errors() -> Iterator[None]:
     """Turn failures of Redis into StoreUnavailableError; what is our mistake stays as it is.
 
-    A cancellation gets through: before Python 3.12 `asyncio.wait_for`, by which redis-py sends,
-    may lose it, and whatever calls Redis again and again would never end.
+    A cancellation gets through.
     """
-    task = asyncio.current_task()
-    asked_before = 0 if task is None else task.cancelling()
-    try:
-        with _translated():
-            yield
-    finally:
-        if task is not None and task.cancelling() > asked_before:
-            raise asyncio.CancelledError
+    with cancellations_kept(), _translated():
+        yield
 
 
 @contextlib.contextmanager

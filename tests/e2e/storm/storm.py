@@ -233,9 +233,10 @@ async def _site(root: Path, host: str, stack: AsyncExitStack) -> tuple[str, Path
 async def _rest(client: FarmClient) -> bool:
     """Wait until every job has ended; False if none has got any further for long."""
     now = asyncio.get_running_loop().time
-    before, since = None, now()
+    before: list[tuple[str, int]] | None = None
+    since = now()
     # A job may be between two states, and so in none of the lists, once.
-    while (left := await _unended(client)) or (left := await _unended(client)):
+    while (left := await _unended(client)) != [] or (left := await _unended(client)) != []:
         if left != before:
             before, since = left, now()
         elif now() - since > _STILL_S:
@@ -244,12 +245,15 @@ async def _rest(client: FarmClient) -> bool:
     return True
 
 
-async def _unended(client: FarmClient) -> list[tuple[str, int]]:
-    return [
-        (job.id, job.attempts)
-        for state in ("queued", "running", "cancelling")
-        for job in (await client.jobs(state, limit=100)).items
-    ]
+async def _unended(client: FarmClient) -> list[tuple[str, int]] | None:
+    """The jobs that are on their way; None where nobody says, as one that starts does not."""
+    with suppress(FarmClientError):
+        return [
+            (job.id, job.attempts)
+            for state in ("queued", "running", "cancelling")
+            for job in (await client.jobs(state, limit=100)).items
+        ]
+    return None
 
 
 async def _all(client: FarmClient) -> list[str]:
