@@ -1,10 +1,10 @@
-"""Three `farm serve` over one Redis and one PostgreSQL, for a whole module of tests."""
+"""Several `farm serve` over one Redis, and mostly one PostgreSQL, for a whole module of tests."""
 
 import asyncio
 import json
 import signal
 import subprocess
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,8 +26,12 @@ class Fleet:
     """Coordinators that share everything; those that a test has killed are started again."""
 
     houses: list[House]
-    ports: list[int] = field(default_factory=lambda: [free_port() for _ in NAMES])
-    processes: "list[subprocess.Popen[bytes] | None]" = field(default_factory=list)
+    ports: list[int] = field(init=False)
+    processes: "list[subprocess.Popen[bytes] | None]" = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ports = [free_port() for _ in self.houses]
+        self.processes = [None for _ in self.houses]
 
     @property
     def admin_token(self) -> str:
@@ -40,15 +44,13 @@ class Fleet:
     async def whole(self) -> None:
         """Start what does not run."""
         async with asyncio.TaskGroup() as group:
-            for number, process in enumerate(self.processes or [None] * len(self.houses)):
+            for number, process in enumerate(self.processes):
                 if process is None or process.poll() is not None:
                     group.create_task(self.start(number))
 
     async def start(self, number: int) -> None:
         """Start one of them, where it was."""
-        started = await self.houses[number].serve(port=self.ports[number])
-        self.processes = self.processes or [None] * len(self.houses)
-        self.processes[number] = started
+        self.processes[number] = await self.houses[number].serve(port=self.ports[number])
 
     def someone(self) -> House:
         """One of those that run."""
@@ -75,6 +77,10 @@ class Fleet:
             and all(line.get(key) == value for key, value in members.items())
         )
 
+    async def says(self, event: str, after: int, **members: str) -> None:
+        """Wait until it is logged once more than so often."""
+        await eventually(lambda: len(self.said(event, **members)) > after, 30)
+
     def let_in(self, client_id: str) -> list[int]:
         """Who has let an agent in, the last one last."""
         return [number for _, number in self.said("agent.welcome", client_id=client_id)]
@@ -91,27 +97,37 @@ def _lines(log: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def fleet_of(folder: Path, postgres: Databases, **settings: str) -> Iterator[Fleet]:
-    """Run them, as a fixture does."""
-    with redis_server.running(folder) as redis:
-        shared = {
-            "FARM_REDIS__URL": redis,
-            "FARM_LEDGER__URL": postgres.new(),
-            "FARM_LEDGER__LEASE_S": str(LEASE_S),
-            "FARM_ARTIFACTS__DIR": str(folder / "files"),
-            "FARM_IDENTITY_KEY": new_key(),
-            "FARM_EGRESS_ALLOW": "127.0.0.1",
-            **settings,
-        }
-        fleet = Fleet(houses=[House(root=folder / name, settings=shared) for name in NAMES])
+def fleet_of(
+    folder: Path, settings: Mapping[str, str], names: Sequence[str] = NAMES
+) -> Iterator[Fleet]:
+    """Run coordinators with the same settings, as a fixture does."""
+    fleet = Fleet(houses=[House(root=folder / name, settings=settings) for name in names])
+    for house in fleet.houses:
+        house.root.mkdir()
+    try:
+        in_thread(fleet.whole())
+        yield fleet
+    finally:
         for house in fleet.houses:
-            house.root.mkdir()
-        try:
-            in_thread(fleet.whole())
-            yield fleet
-        finally:
-            for house in fleet.houses:
-                house.close()
+            house.close()
+
+
+def sharing_all(redis: str, ledger: str) -> dict[str, str]:
+    """The settings of coordinators that share everything; where files are is not among them."""
+    return {
+        "FARM_REDIS__URL": redis,
+        "FARM_LEDGER__URL": ledger,
+        "FARM_LEDGER__LEASE_S": str(LEASE_S),
+        "FARM_IDENTITY_KEY": new_key(),
+        "FARM_EGRESS_ALLOW": "127.0.0.1",
+    }
+
+
+def fleet_over_one_ledger(folder: Path, postgres: Databases) -> Iterator[Fleet]:
+    """Run three that share everything, as a fixture does."""
+    with redis_server.running(folder) as redis:
+        files = {"FARM_ARTIFACTS__DIR": str(folder / "files")}
+        yield from fleet_of(folder, {**sharing_all(redis, postgres.new()), **files})
 
 
 def in_thread(work: Coroutine[Any, Any, None]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from farm.sdk import FarmApiError, FarmClient
 from tests.e2e.faults.watching import job, rested, submitted
-from tests.e2e.fleet import Fleet, fleet_of
+from tests.e2e.fleet import Fleet, fleet_over_one_ledger
 from tests.e2e.puppet import Puppet
 from tests.stores.conftest import Databases, postgres, redis_url
 
@@ -45,7 +45,7 @@ def filled_in(route: str, names: Names) -> list[str]:
 def fleet(
     tmp_path_factory: pytest.TempPathFactory, postgres: Databases, redis_url: str
 ) -> Iterator[Fleet]:
-    yield from fleet_of(tmp_path_factory.mktemp("fleet"), postgres)
+    yield from fleet_over_one_ledger(tmp_path_factory.mktemp("fleet"), postgres)
 
 
 def a_job(name: str, **more: object) -> dict[str, object]:

@@ -21,7 +21,7 @@ from tests.e2e.faults.conftest import place
 from tests.e2e.faults.house import House
 from tests.e2e.faults.place import Place
 from tests.e2e.faults.watching import happened, job, once, rested, submitted
-from tests.e2e.fleet import Fleet, fleet_of
+from tests.e2e.fleet import Fleet, fleet_over_one_ledger
 from tests.e2e.processes import ended, eventually, process
 from tests.e2e.puppet import Puppet
 from tests.stores.conftest import Databases, postgres, redis_url
@@ -61,7 +61,7 @@ def running(
 ) -> Iterator[Behind]:
     folder = tmp_path_factory.mktemp("fleet")
     with ExitStack() as stack:
-        for fleet in fleet_of(folder, postgres):
+        for fleet in fleet_over_one_ledger(folder, postgres):
             urls: dict[Mode, str] = {
                 "tcp": stack.enter_context(balancing(folder, "tcp", fleet.ports)),
                 "http": stack.enter_context(balancing(folder, "http", fleet.ports)),

@@ -20,7 +20,7 @@ from farm.stores.redis import connect
 from tests.e2e.conftest import Site
 from tests.e2e.faults.house import House
 from tests.e2e.faults.watching import job, rested, submitted
-from tests.e2e.fleet import Fleet, fleet_of
+from tests.e2e.fleet import Fleet, fleet_over_one_ledger
 from tests.e2e.processes import eventually
 from tests.e2e.steering import Steering, steering_to
 from tests.e2e.test_live import PAGE
@@ -46,7 +46,7 @@ def running(
     redis_url: str,
     chromium_executable: str,
 ) -> Iterator[Fleet]:
-    yield from fleet_of(tmp_path_factory.mktemp("fleet"), postgres)
+    yield from fleet_over_one_ledger(tmp_path_factory.mktemp("fleet"), postgres)
 
 
 @pytest.fixture

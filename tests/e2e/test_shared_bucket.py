@@ -10,33 +10,37 @@ import pytest
 from agent.link import HttpUploads
 from farm.sdk import FarmClient
 from farm.sdk.errors import FarmUnreachableError
-from farm.stores.keyring import new_key
 from tests.e2e.faults.house import AGENT_TOKEN, House
 from tests.e2e.faults.watching import rested, submitted
+from tests.e2e.fleet import Fleet, fleet_of, sharing_all
 from tests.e2e.processes import eventually
 from tests.e2e.puppet import Puppet, attempt_of, token_of
-from tests.e2e.test_shared_ledger import LEASE_S, a_job, houses
+from tests.e2e.test_shared_ledger import a_job
 from tests.stores import redis_server
 from tests.stores.bucket_server import Server
 from tests.stores.conftest import Databases, postgres, s3_server
 
-__all__ = ["houses", "postgres", "s3_server"]
+__all__ = ["postgres", "s3_server"]
 
 LARGE = bytes(range(256)) * 28_000
 
 
+@pytest.fixture(scope="module")
+def running(
+    tmp_path_factory: pytest.TempPathFactory, postgres: Databases, s3_server: Server
+) -> Iterator[Fleet]:
+    folder = tmp_path_factory.mktemp("fleet")
+    bucket = {"FARM_ARTIFACTS__URL": s3_server.new(), "FARM_ARTIFACTS__ALLOW_HTTP": "1"}
+    with redis_server.running(folder) as redis:
+        shared = sharing_all(redis, postgres.new())
+        yield from fleet_of(folder, {**shared, **s3_server.environment, **bucket}, ("one", "two"))
+
+
 @pytest.fixture
-def settings(tmp_path: Path, postgres: Databases, s3_server: Server) -> Iterator[dict[str, str]]:
-    with redis_server.running(tmp_path) as redis:
-        yield {
-            **s3_server.environment,
-            "FARM_ARTIFACTS__URL": s3_server.new(),
-            "FARM_ARTIFACTS__ALLOW_HTTP": "1",
-            "FARM_REDIS__URL": redis,
-            "FARM_LEDGER__URL": postgres.new(),
-            "FARM_LEDGER__LEASE_S": str(LEASE_S),
-            "FARM_IDENTITY_KEY": new_key(),
-        }
+async def fleet(running: Fleet) -> Fleet:
+    """All of them are there, whatever the test before has done."""
+    await running.whole()
+    return running
 
 
 @pytest.fixture
@@ -59,16 +63,13 @@ async def whole(client: FarmClient, job_id: str, name: str) -> bytes:
 
 
 async def test_what_one_has_taken_another_gives_and_one_that_is_killed_leaves_nothing_half_done(
-    houses: list[House],
-    settings: dict[str, str],
+    fleet: Fleet,
     s3_server: Server,
     http: aiohttp.ClientSession,
     tmp_path: Path,
 ) -> None:
-    one, two, _ = houses
-    bucket = settings["FARM_ARTIFACTS__URL"]
-    killed = await one.serve()
-    await two.serve()
+    one, two = fleet.houses
+    bucket = one.settings["FARM_ARTIFACTS__URL"]
     agent = Puppet("a", automatic=False)
     async with agent.at(two.url), one.client() as first, two.client() as second:
         await agent.is_let_in()
@@ -89,8 +90,7 @@ async def test_what_one_has_taken_another_gives_and_one_that_is_killed_leaves_no
         async with asyncio.TaskGroup() as group:
             sending = group.create_task(broken_off(first, parts(sent)), name="sending")
             await eventually(lambda: s3_server.uploads(bucket) == 1, 20)
-            killed.kill()
-            killed.wait()
+            fleet.kill(0)
             sent.set()
             await sending
         assert sorted(s3_server.keys(bucket)) == taken
@@ -107,10 +107,12 @@ async def broken_off(client: FarmClient, content: AsyncIterator[bytes]) -> None:
         await client.put_file("broken off", content)
 
 
-async def test_another_bucket_is_refused_at_the_start(houses: list[House]) -> None:
-    one, two, _ = houses
-    await one.serve()
-    more = {"FARM_ARTIFACTS__URL": f"{one.settings['FARM_ARTIFACTS__URL']}/else"}
-    two.settings = {**two.settings, **more}
-    with pytest.raises(AssertionError, match="FARM_ARTIFACTS__URL to what all share"):
-        await two.serve()
+async def test_another_bucket_is_refused_at_the_start(fleet: Fleet, tmp_path: Path) -> None:
+    settings = fleet.houses[0].settings
+    more = {"FARM_ARTIFACTS__URL": f"{settings['FARM_ARTIFACTS__URL']}/else"}
+    other = House(root=tmp_path, settings={**settings, **more})
+    try:
+        with pytest.raises(AssertionError, match="FARM_ARTIFACTS__URL to what all share"):
+            await other.serve()
+    finally:
+        other.close()

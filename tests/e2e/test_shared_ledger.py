@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -11,41 +11,30 @@ import pytest
 from farm.protocol.resources import ClusterEventView
 from farm.sdk import FarmClient
 from farm.sdk.errors import FarmApiError
-from farm.stores.keyring import new_key
-from tests.e2e.faults.house import House
+from tests.e2e.faults.house import SETTINGS, House
 from tests.e2e.faults.watching import job, rested, submitted
+from tests.e2e.fleet import Fleet, fleet_over_one_ledger
 from tests.e2e.processes import eventually
 from tests.e2e.puppet import Puppet
-from tests.stores import redis_server
 from tests.stores.conftest import Databases, postgres, redis_url
 
 __all__ = ["postgres", "redis_url"]
 
-LEASE_S = 2
-WINDOW_S = 3.0
+WINDOW_S = float(SETTINGS["FARM_LINK__WINDOW_S"])
+
+
+@pytest.fixture(scope="module")
+def running(
+    tmp_path_factory: pytest.TempPathFactory, postgres: Databases, redis_url: str
+) -> Iterator[Fleet]:
+    yield from fleet_over_one_ledger(tmp_path_factory.mktemp("fleet"), postgres)
 
 
 @pytest.fixture
-def settings(tmp_path: Path, postgres: Databases, redis_url: str) -> Iterator[dict[str, str]]:
-    with redis_server.running(tmp_path) as redis:
-        yield {
-            "FARM_REDIS__URL": redis,
-            "FARM_LEDGER__URL": postgres.new(),
-            "FARM_LEDGER__LEASE_S": str(LEASE_S),
-            "FARM_ARTIFACTS__DIR": str(tmp_path / "files"),
-            "FARM_IDENTITY_KEY": new_key(),
-        }
-
-
-@pytest.fixture
-async def houses(tmp_path: Path, settings: dict[str, str]) -> AsyncIterator[list[House]]:
-    made = []
-    for name in ("one", "two", "three"):
-        (tmp_path / name).mkdir()
-        made.append(House(root=tmp_path / name, settings=settings))
-    yield made
-    for house in made:
-        house.close()
+async def fleet(running: Fleet) -> Fleet:
+    """All of them are there, whatever the test before has done."""
+    await running.whole()
+    return running
 
 
 def a_job(name: str, **more: object) -> dict[str, object]:
@@ -63,37 +52,28 @@ async def items_of(client: FarmClient, job_id: str) -> list[object]:
 
 
 async def test_what_one_accepts_runs_wherever_the_agents_are_and_anyone_tells_of_it(
-    houses: list[House],
+    fleet: Fleet,
 ) -> None:
-    one, two, _ = houses
-    await one.serve()
-    await two.serve()
-    a = Puppet("a")
+    one, two, _ = fleet.houses
+    a = Puppet("told-a")
     async with a.at(two.url), one.client() as first, two.client() as second:
         await a.is_let_in()
         job_id = await submitted(first, a_job("of the first"))
         for client in (first, second):
             done = await rested(client, job_id)
-            assert (done.state, [t.agent for t in done.history]) == ("succeeded", ["a"])
-            assert await items_of(client, job_id) == [{"by": "a"}]
+            assert (done.state, [t.agent for t in done.history]) == ("succeeded", ["told-a"])
+            assert await items_of(client, job_id) == [{"by": "told-a"}]
             kinds = [event.type async for event in client.events(job_id)]
             assert kinds[0] == "job_accepted"
             assert "attempt_ended" in kinds
         await eventually_empty(a)
 
 
-async def says(house: House, words: str) -> None:
-    """Wait until its coordinator has logged it."""
-    await eventually(lambda: words in house.log.read_text(), 30)
-
-
 async def test_a_run_goes_on_at_another_coordinator_when_its_own_is_killed(
-    houses: list[House],
+    fleet: Fleet,
 ) -> None:
-    one, two, _ = houses
-    killed = await one.serve()
-    await two.serve()
-    a = Puppet("a", automatic=False, slots=2)
+    one, two, _ = fleet.houses
+    a = Puppet("moved-a", automatic=False, slots=2)
     async with AsyncExitStack() as stack:
         second = await stack.enter_async_context(two.client())
         async with a.at(one.url), one.client() as first:
@@ -101,17 +81,17 @@ async def test_a_run_goes_on_at_another_coordinator_when_its_own_is_killed(
             running = [await submitted(first, a_job(f"{n}")) for n in range(2)]
             await a.is_running(2)
             queued = await submitted(first, a_job("queued"))
-            killed.send_signal(signal.SIGKILL)
-            killed.wait()
+            lapsed = len(fleet.said("coordinator.lapsed"))
+            fleet.kill(0)
         await stack.enter_async_context(a.at(two.url))
-        await says(two, "coordinator.lapsed")
+        await fleet.says("coordinator.lapsed", lapsed)
         await a.finish()
         for job_id in running:
             done = await rested(second, job_id)
             assert (done.state, [t.state for t in done.history]) == ("succeeded", ["succeeded"])
-            assert await items_of(second, job_id) == [{"by": "a"}]
-        assert (await second.job(queued)).state == "running"
+            assert await items_of(second, job_id) == [{"by": "moved-a"}]
         await a.is_running()
+        assert (await second.job(queued)).state == "running"
         await a.finish()
         assert (await rested(second, queued)).state == "succeeded"
         assert len(a.begun) == 3
@@ -119,19 +99,15 @@ async def test_a_run_goes_on_at_another_coordinator_when_its_own_is_killed(
 
 
 async def test_what_a_killed_coordinator_ran_is_run_again_once_when_its_agent_has_gone_too(
-    houses: list[House],
+    fleet: Fleet,
 ) -> None:
-    one, two, three = houses
-    killed = await one.serve()
-    await two.serve()
-    await three.serve()
-    a, b, c = Puppet("a", automatic=False), Puppet("b"), Puppet("c")
+    one, two, three = fleet.houses
+    a, b, c = Puppet("gone-a", automatic=False), Puppet("gone-b"), Puppet("gone-c")
     async with a.at(one.url), one.client() as first:
         await a.is_let_in()
         job_id = await submitted(first, a_job("running"))
         await a.is_running()
-        killed.send_signal(signal.SIGKILL)
-        killed.wait()
+        fleet.kill(0)
     async with b.at(two.url), c.at(three.url), two.client() as second:
         done = await rested(second, job_id)
         assert [t.state for t in done.history] == ["lost", "succeeded"]
@@ -139,26 +115,23 @@ async def test_what_a_killed_coordinator_ran_is_run_again_once_when_its_agent_ha
 
 
 async def test_an_agent_that_dies_with_its_coordinator_is_given_up_after_a_window_and_a_quarter(
-    houses: list[House],
+    fleet: Fleet,
 ) -> None:
     """Nobody sees its link close; that its coordinator's lease has lapsed says so."""
-    one, two, _ = houses
-    killed = await one.serve()
-    await two.serve()
-    a = Puppet("a")
+    one, two, _ = fleet.houses
+    a = Puppet("silent-a")
     async with two.client() as second:
         told = second.cluster_events()
         await anext(told)
         async with a.at(one.url):
             await a.is_let_in()
-            await two.present("a")
-            killed.send_signal(signal.SIGKILL)
-            killed.wait()
+            await two.present("silent-a")
+            fleet.kill(0)
         died_at = asyncio.get_running_loop().time()
-        await eventually(lambda: "agent.gone" in two.log.read_text(), 30)
+        await fleet.says("agent.gone", 0, client_id="silent-a")
         took_s = asyncio.get_running_loop().time() - died_at
         assert WINDOW_S * 0.8 < took_s < WINDOW_S * 1.25 + 1.5
-        assert await second.agents() == ()
+        assert "silent-a" not in {agent.client_id for agent in await second.agents()}
         reasons: list[object] = []
         async with asyncio.timeout(10):
             while not reasons:
@@ -166,14 +139,12 @@ async def test_an_agent_that_dies_with_its_coordinator_is_given_up_after_a_windo
                 if isinstance(event, ClusterEventView) and event.kind == "agent_disconnected":
                     reasons.append(event.data["reason"])
         assert reasons == ["disconnect"]
-    assert "agent.left_behind" in two.log.read_text()
+    assert fleet.said("agent.left_behind", client_id="silent-a")
 
 
-async def test_a_job_is_cancelled_at_another_coordinator(houses: list[House]) -> None:
-    one, two, _ = houses
-    await one.serve()
-    await two.serve()
-    a = Puppet("a", automatic=False)
+async def test_a_job_is_cancelled_at_another_coordinator(fleet: Fleet) -> None:
+    one, two, _ = fleet.houses
+    a = Puppet("stopping-a", automatic=False)
     async with a.at(one.url), one.client() as first, two.client() as second:
         await a.is_let_in()
         job_id = await submitted(first, a_job("to be cancelled"))
@@ -184,11 +155,9 @@ async def test_a_job_is_cancelled_at_another_coordinator(houses: list[House]) ->
         assert (await rested(second, job_id)).state == "cancelled"
 
 
-async def test_a_job_is_paused_and_resumed_at_another_coordinator(houses: list[House]) -> None:
-    one, two, _ = houses
-    await one.serve()
-    await two.serve()
-    a = Puppet("a", automatic=False, capabilities=("pause",))
+async def test_a_job_is_paused_and_resumed_at_another_coordinator(fleet: Fleet) -> None:
+    one, two, _ = fleet.houses
+    a = Puppet("pausing-a", automatic=False, capabilities=("pause",))
     async with a.at(one.url), one.client() as first, two.client() as second:
         await a.is_let_in()
         job_id = await submitted(first, a_job("to be paused"))
@@ -204,12 +173,10 @@ async def test_a_job_is_paused_and_resumed_at_another_coordinator(houses: list[H
 
 
 async def test_what_is_queued_at_one_is_begun_at_another_without_waiting_for_it_to_look(
-    houses: list[House],
+    fleet: Fleet,
 ) -> None:
-    one, two, _ = houses
-    await one.serve()
-    await two.serve()
-    a = Puppet("a")
+    one, two, _ = fleet.houses
+    a = Puppet("waking-a")
     async with a.at(two.url), one.client() as first:
         await a.is_let_in()
         for n in range(8):
@@ -218,42 +185,42 @@ async def test_what_is_queued_at_one_is_begun_at_another_without_waiting_for_it_
             assert seen.count("attempt_started") == 1
 
 
-async def test_one_key_at_two_coordinators_is_one_job(houses: list[House]) -> None:
-    one, two, _ = houses
-    await one.serve()
-    await two.serve()
+async def test_one_key_at_two_coordinators_is_one_job(fleet: Fleet) -> None:
+    one, two, _ = fleet.houses
     async with one.client() as first, two.client() as second:
         async with asyncio.TaskGroup() as group:
             asked = [
                 group.create_task(submitted(client, a_job("once", idempotency_key="k")))
                 for client in (first, second) * 3
             ]
-        assert len({task.result() for task in asked}) == 1
+        job_id, *others = {task.result() for task in asked}
+        assert others == []
+        await first.cancel(job_id)
 
 
 async def test_a_coordinator_that_was_stopped_beyond_its_lease_writes_nothing_of_what_it_had(
-    houses: list[House],
+    fleet: Fleet,
 ) -> None:
-    one, two, _ = houses
-    stopped = await one.serve()
-    await two.serve()
-    a = Puppet("a", automatic=False)
+    one, two, _ = fleet.houses
+    a = Puppet("frozen-a", automatic=False)
     async with AsyncExitStack() as stack:
         second = await stack.enter_async_context(two.client())
         async with a.at(one.url), one.client() as first:
             await a.is_let_in()
             job_id = await submitted(first, a_job("running"))
             await a.is_running()
-            stopped.send_signal(signal.SIGSTOP)
+            lapsed = len(fleet.said("coordinator.lapsed"))
+            fleet.process(0).send_signal(signal.SIGSTOP)
             # Left in the stopped one's socket, to be read when it goes on.
             await a.finish()
         await stack.enter_async_context(a.at(two.url))
         done = await rested(second, job_id)
         assert (done.state, len(done.history)) == ("succeeded", 1)
-        await says(two, "coordinator.lapsed")
+        await fleet.says("coordinator.lapsed", lapsed)
         before = [event.seq async for event in second.events(job_id, follow=False)]
-        stopped.send_signal(signal.SIGCONT)
-        await says(one, "farm.begins_again")
+        begun = len(fleet.said("farm.begins_again"))
+        fleet.process(0).send_signal(signal.SIGCONT)
+        await fleet.says("farm.begins_again", begun)
         async with one.client() as first:
             await first.job(job_id)
             after = [event.seq async for event in first.events(job_id, follow=False)]
@@ -266,10 +233,12 @@ async def test_a_coordinator_that_was_stopped_beyond_its_lease_writes_nothing_of
 
 
 async def test_files_that_are_not_kept_together_are_refused_at_the_start(
-    houses: list[House],
+    fleet: Fleet, tmp_path: Path
 ) -> None:
-    one, two, _ = houses
-    await one.serve()
-    two.settings = {**two.settings, "FARM_ARTIFACTS__DIR": str(two.root / "files")}
-    with pytest.raises(AssertionError, match="FARM_ARTIFACTS__DIR"):
-        await two.serve()
+    other = House(root=tmp_path)
+    other.settings = {**fleet.houses[0].settings, "FARM_ARTIFACTS__DIR": str(tmp_path / "files")}
+    try:
+        with pytest.raises(AssertionError, match="FARM_ARTIFACTS__DIR"):
+            await other.serve()
+    finally:
+        other.close()

@@ -2,8 +2,10 @@
 
 import asyncio
 import signal
+import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
@@ -19,9 +21,10 @@ from farm.sdk import FarmClient
 from farm.stores.ports.routes import CoordinatorId
 from farm.stores.redis import RedisClock, RedisCommandLog, RedisRegistry, RedisRoutes, connect
 from tests.e2e.faults.conftest import place
-from tests.e2e.faults.house import House, free_port
+from tests.e2e.faults.house import House
 from tests.e2e.faults.place import Place
 from tests.e2e.faults.watching import job, rested, submitted
+from tests.e2e.fleet import Fleet, fleet_of
 from tests.e2e.processes import eventually
 from tests.e2e.puppet import Puppet, token_of
 from tests.stores import redis_server
@@ -53,23 +56,50 @@ class Server:
         self._process.send_signal(signal.SIGCONT)
 
 
-@pytest.fixture
-def server(tmp_path: Path, redis_url: str) -> Iterator[Server]:
-    server = Server(tmp_path)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two coordinators, each with a ledger of its own, and what they share."""
+
+    fleet: Fleet
+    server: Server
+
+
+@contextmanager
+def _pair(folder: Path, **settings: str) -> Iterator[Pair]:
+    server = Server(folder)
     server.start()
-    yield server
-    server.kill()
+    try:
+        shared = {"FARM_REDIS__URL": server.url, "FARM_EGRESS_ALLOW": "127.0.0.1", **settings}
+        for fleet in fleet_of(folder, shared, ("one", "two")):
+            yield Pair(fleet=fleet, server=server)
+    finally:
+        server.kill()
+
+
+@pytest.fixture(scope="module")
+def running_pair(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator[Pair]:
+    with _pair(tmp_path_factory.mktemp("pair")) as pair:
+        yield pair
+
+
+@pytest.fixture(scope="module")
+def running_patient(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator[Pair]:
+    with _pair(tmp_path_factory.mktemp("patient"), FARM_LINK__WINDOW_S="30") as pair:
+        yield pair
 
 
 @pytest.fixture
-async def houses(tmp_path: Path, server: Server) -> AsyncIterator[list[House]]:
-    made = []
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        made.append(House(root=tmp_path / name, settings={"FARM_REDIS__URL": server.url}))
-    yield made
-    for house in made:
-        house.close()
+async def pair(running_pair: Pair) -> Pair:
+    """Both are there, whatever the test before has done."""
+    await running_pair.fleet.whole()
+    return running_pair
+
+
+@pytest.fixture
+async def patient(running_patient: Pair) -> Pair:
+    """Two whose agents wait for long, so that nothing is lost meanwhile."""
+    await running_patient.fleet.whole()
+    return running_patient
 
 
 @asynccontextmanager
@@ -105,22 +135,20 @@ async def agents(client: FarmClient) -> set[str]:
 
 
 async def test_two_coordinators_lend_one_pool_and_each_runs_its_own_jobs_on_its_own_agents(
-    houses: list[House], server: Server
+    pair: Pair,
 ) -> None:
-    one, two = houses
-    a, b = Puppet("a"), Puppet("b")
-    await one.serve()
-    await two.serve()
+    one, two = pair.fleet.houses
+    a, b = Puppet("lent-a"), Puppet("lent-b")
     async with (
         a.at(one.url),
         b.at(two.url),
         one.client() as first,
         two.client() as second,
-        library(server.url) as manager,
+        library(pair.server.url) as manager,
     ):
         await a.is_let_in()
         await b.is_let_in()
-        assert await agents(first) == await agents(second) == {"a", "b"}
+        assert await agents(first) == await agents(second) == {"lent-a", "lent-b"}
         for client, puppet in ((first, a), (second, b)):
             done = await rested(client, await submitted(client, a_job("own")))
             assert (done.state, [t.agent for t in done.history]) == (
@@ -153,11 +181,9 @@ async def eventually_empty(*puppets: Puppet) -> None:
 
 @pytest.mark.slow
 async def test_the_agents_of_a_coordinator_that_is_killed_go_to_another_and_nothing_is_given_twice(
-    houses: list[House],
+    pair: Pair,
 ) -> None:
-    one, two = houses
-    killed = await one.serve()
-    await two.serve()
+    one, two = pair.fleet.houses
     a, b = Puppet("a", automatic=False), Puppet("b", slots=1)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(b.at(two.url))
@@ -166,8 +192,7 @@ async def test_the_agents_of_a_coordinator_that_is_killed_go_to_another_and_noth
             await b.is_let_in()
             running = await submitted(first, a_job("of the first"))
             await a.is_running()
-            killed.send_signal(signal.SIGKILL)
-            killed.wait()
+            pair.fleet.kill(0)
         (old,) = a.begun
         await a.give_up()
         a.automatic = True
@@ -186,7 +211,7 @@ async def test_the_agents_of_a_coordinator_that_is_killed_go_to_another_and_noth
             (t.store_epoch, t.counter) > (token_of(old).store_epoch, token_of(old).counter)
             for t in tokens[1:]
         )
-        await one.serve()
+        await pair.fleet.start(0)
         c = Puppet("c")
         await stack.enter_async_context(c.at(one.url))
         async with one.client() as first:
@@ -195,22 +220,16 @@ async def test_the_agents_of_a_coordinator_that_is_killed_go_to_another_and_noth
 
 
 async def test_a_coordinator_that_is_killed_and_started_again_goes_on_with_what_runs(
-    houses: list[House],
+    patient: Pair,
 ) -> None:
-    one, two = houses
-    one.settings = {**one.settings, "FARM_LINK__WINDOW_S": "30"}
-    two.settings = one.settings
-    port = free_port()
-    killed = await one.serve(port=port)
-    await two.serve()
-    a = Puppet("a", automatic=False)
+    one, _ = patient.fleet.houses
+    a = Puppet("kept", automatic=False)
     async with a.at(one.url):
         async with one.client() as client:
             running = await submitted(client, a_job("running"))
             await a.is_running()
-            killed.send_signal(signal.SIGKILL)
-            killed.wait()
-        await one.serve(port=port)
+            patient.fleet.kill(0)
+        await patient.fleet.start(0)
         await eventually(lambda: a.welcomes == 2, 30)
         await a.finish()
         async with one.client() as client:
@@ -222,19 +241,25 @@ async def test_a_coordinator_that_is_killed_and_started_again_goes_on_with_what_
 @pytest.mark.browser
 @pytest.mark.slow
 async def test_an_agent_with_a_browser_gives_up_a_killed_coordinators_job_and_works_for_the_next(
-    houses: list[House], place: Place
+    pair: Pair, place: Place, tmp_path: Path
 ) -> None:
-    one, two = houses
-    killed = await one.serve("--allow", "127.0.0.1")
-    await two.serve("--allow", "127.0.0.1")
-    agent = await one.agent("lone", FARM_URL=f"{one.url},{two.url}")
+    one, two = pair.fleet.houses
+    house = House(root=tmp_path)
+    try:
+        agent = await house.agent("lone", of=one, FARM_URL=f"{one.url},{two.url}")
+        await _gives_up_and_goes_on(pair, agent, place)
+    finally:
+        house.close()
+
+
+async def _gives_up_and_goes_on(pair: Pair, agent: "subprocess.Popen[bytes]", place: Place) -> None:
+    one, two = pair.fleet.houses
     place.hold("/held/page")
     async with one.client() as first, two.client() as second:
         await submitted(first, job("held", {"goto": f"{place.url}/held/page"}))
         await place.asked("GET /held/page")
         waiting = await submitted(second, job("next", {"goto": f"{place.url}/status/200"}))
-        killed.send_signal(signal.SIGKILL)
-        killed.wait()
+        pair.fleet.kill(0)
         await place.left("/held/page")
         done = await rested(second, waiting)
         assert (done.state, [t.agent for t in done.history]) == ("succeeded", ["lone"])
@@ -244,30 +269,25 @@ async def test_an_agent_with_a_browser_gives_up_a_killed_coordinators_job_and_wo
 
 @pytest.mark.parametrize("how", ["killed", pytest.param("stopped", marks=pytest.mark.slow)])
 async def test_while_redis_is_away_nothing_is_lost_and_when_it_is_back_everything_goes_on(
-    houses: list[House], server: Server, how: str
+    patient: Pair, how: str
 ) -> None:
-    one, _ = houses
-    one.settings = {**one.settings, "FARM_LINK__WINDOW_S": "30"}
-    await one.serve()
-    a = Puppet("a", automatic=False)
+    one, _ = patient.fleet.houses
+    a = Puppet(f"away-{how}", automatic=False)
     async with a.at(one.url), one.client() as client:
         await a.is_let_in()
         running = await submitted(client, a_job("running"))
         await a.is_running()
-        assert (await ready(one))[0] == 200
+        await becomes(one, 200)
         if how == "killed":
-            server.kill()
+            patient.server.kill()
         else:
-            server.stop()
-        async with asyncio.timeout(20):
-            while (said := await ready(one))[0] != 503:
-                await asyncio.sleep(0.1)
-        assert "Redis" in said[1]
+            patient.server.stop()
+        assert "Redis" in await becomes(one, 503)
         queued = await submitted(client, a_job("queued"))
         if how == "killed":
-            server.start()
+            patient.server.start()
         else:
-            server.go_on()
+            patient.server.go_on()
         await a.is_running(2)
         await a.finish()
         done = [await rested(client, job_id) for job_id in (running, queued)]
@@ -276,10 +296,12 @@ async def test_while_redis_is_away_nothing_is_lost_and_when_it_is_back_everythin
         await eventually_empty(a)
 
 
-async def ready(house: House) -> tuple[int, str]:
+async def becomes(house: House, status: int) -> str:
+    """Wait until a farm is ready, or is not; return what it says of that."""
     headers = {"Authorization": f"Bearer {house.admin_token}"}
-    async with (
-        aiohttp.ClientSession(headers=headers) as http,
-        http.get(f"{house.url}/readyz") as answer,
-    ):
-        return answer.status, await answer.text()
+    async with asyncio.timeout(20), aiohttp.ClientSession(headers=headers) as http:
+        while True:
+            async with http.get(f"{house.url}/readyz") as answer:
+                if answer.status == status:
+                    return await answer.text()
+            await asyncio.sleep(0.1)
