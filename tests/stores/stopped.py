@@ -1,8 +1,9 @@
 """A coordinator that is stopped in the middle of a transaction, and what it does when it goes on.
 
 `python -m tests.stores.stopped URL LEASE_S HOW`. It says `stopping`, and stops itself when it has
-begun job `j1`, or claimed it, and not committed that. When it goes on it says what has come of it,
-and of beginning `j3`, in this life and in another.
+begun job `j1`, or claimed it, and not committed that; or has begun it and said half of what comes
+next, which the server takes for a session at work. When it goes on it says what has come of it, and
+of beginning `j3`, in this life and in another.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import signal
 import sys
 
 from sqlalchemy import Connection
+from sqlalchemy.util import await_only
 
 from farm.core.model import ClientId, ContextId, Token
 from farm.errors import StoreUnavailableError
@@ -18,7 +20,7 @@ from farm.stores.ledger import attempts, claiming
 from farm.stores.ledger.postgres import PostgresDatabase, Share
 from tests.stores.ledger_rows import T0
 
-BEGINS, CLAIMS = "begins", "claims"
+BEGINS, CLAIMS, SAYS_HALF = "begins", "claims", "says-half"
 
 
 def start_of(job_id: str) -> attempts.Start:
@@ -44,10 +46,14 @@ async def stopped(url: str, lease_s: float, how: str) -> None:
 
     def stops(connection: Connection) -> None:
         assert database.life is not None
-        if how == BEGINS:
-            assert begins(connection, "j1")
-        else:
+        if how == CLAIMS:
             assert claiming.claim(connection, "j1", database.life)
+        else:
+            assert begins(connection, "j1")
+        if how == SAYS_HALF:
+            session = connection.connection.driver_connection
+            assert session is not None
+            await_only(session.prepare("SELECT 1"))
         print("stopping", flush=True)
         os.kill(os.getpid(), signal.SIGSTOP)
 

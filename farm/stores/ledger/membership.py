@@ -4,6 +4,8 @@ The time is the database's. Who writes locks its own life's row against being en
 written under a life that another coordinator has seen lapse.
 """
 
+from hashlib import md5
+
 from sqlalchemy import (
     Connection,
     Double,
@@ -15,6 +17,7 @@ from sqlalchemy import (
     func,
     insert,
     select,
+    text,
     update,
 )
 from sqlalchemy.dialects import postgresql
@@ -24,6 +27,7 @@ from farm.stores.ledger import schema
 
 _lives, _attempts = schema.coordinators, schema.attempts
 
+_APPLICATION = "tabfarm "
 NOW = cast(extract("epoch", func.clock_timestamp()), Double)
 """The database's time, also within a transaction that has waited."""
 
@@ -50,6 +54,14 @@ _UNUSED = select(_lives.c.life).with_for_update(skip_locked=True)
 _LEAVE = delete(_lives).where(_lives.c.life.in_(_UNUSED.where(_lives.c.life == bindparam("life"))))
 _LAPSED = _UNUSED.where(_lives.c.lease_until <= NOW)
 _END_LAPSED = delete(_lives).where(_lives.c.life.in_(_LAPSED)).returning(_lives.c.name)
+_END_SESSIONS_OF_LAPSED = text("""
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
+AND application_name IN (
+  SELECT :application || md5(name) FROM coordinators
+  GROUP BY name HAVING max(lease_until) <= extract(epoch FROM clock_timestamp())
+)
+""")
 _END_ALL = delete(_lives)
 _ORPHAN = (
     update(_attempts)
@@ -65,6 +77,14 @@ _FORGET_OWNERS = (
     .where(_attempts.c.state == schema.RUNNING)
     .values(owner=None, orphaned_at=None)
 )
+
+
+def session_name(name: str) -> str:
+    """Return what the sessions of a coordinator that shares are called, by which others end them.
+
+    It is no longer than the server takes.
+    """
+    return _APPLICATION + md5(name.encode(), usedforsecurity=False).hexdigest()
 
 
 def count_start(connection: Connection) -> int:
@@ -103,11 +123,14 @@ def leave(connection: Connection, life: int) -> None:
 
 
 def end_lapsed(connection: Connection) -> list[str]:
-    """End the lives whose lease is over; return whose they were.
+    """End the lives whose lease is over, and their sessions; return whose they were.
 
+    A session whose client has said half of something, and then was stopped or cut off, counts as
+    at work, so that no timeout of the server ends it with what it has locked.
     One under which something is just being written is left to the next time: who waited for it
     would not renew meanwhile, and lapse as well.
     """
+    connection.execute(_END_SESSIONS_OF_LAPSED, {"application": _APPLICATION})
     names = list(connection.execute(_END_LAPSED).scalars())
     connection.execute(_ORPHAN)
     return names

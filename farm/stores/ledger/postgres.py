@@ -69,11 +69,13 @@ class Share:
 def _patience(share: Share) -> dict[str, str]:
     """Return for how long what one has locked that is gone may keep the others waiting.
 
-    One that was stopped is idle; of one that was cut off the server only hears nothing.
+    One that was stopped is idle; of one that was cut off the server only hears nothing. Whatever
+    it is, the others end its sessions, which are called after it, once its lease has lapsed.
     """
     longest_s = min(share.lease_s, _LOCKED_S)
     silence_s = max(1, round(share.lease_s / 4))
     return {
+        "application_name": membership.session_name(share.name),
         "idle_in_transaction_session_timeout": f"{round(longest_s * 1000)}ms",
         "tcp_keepalives_idle": f"{silence_s}",
         "tcp_keepalives_interval": f"{silence_s}",
