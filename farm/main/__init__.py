@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import structlog
+from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from farm.api.agent_link import AgentLinks, LinkRules
@@ -343,6 +344,14 @@ async def _running(
             sweep = every(_SWEEP_S, step, name=step_name)
             loops.append(group.create_task(sweep, name=step_name))
         await jobs.dispatcher.ready()
+
+        async def let_go(_: web.Application) -> None:
+            """End what is connected, when nothing can come any more: it dials others at once."""
+            live_view.sessions.hub.close()
+            await bridges.close("it is stopping")
+            await links.close_all()
+
+        app.on_shutdown.append(let_go)
         async with listening(app, settings) as url:
             with announced(settings.data_dir, url):
                 farm = Coordinator(
@@ -357,9 +366,6 @@ async def _running(
                 )
                 yield farm
                 await farm.revoke_minted()
-            live_view.sessions.hub.close()
-            await bridges.close("it is stopping")
-            await links.close_all()
         for loop in loops:
             loop.cancel()
     log.info("farm.stopped")

@@ -249,6 +249,7 @@ async def serving(
             ),
             more_routes=(agent_route(links.serve), verify_route(verifier)),
         )
+        app.on_shutdown.append(lambda _: links.close_all())
         _, admin = await tokens.add(scope="admin", namespace=DEFAULT, name="admin")
         _, agent = await tokens.add(scope="agent", namespace=DEFAULT, name="agent")
         async with asyncio.TaskGroup() as group:
@@ -265,9 +266,8 @@ async def serving(
                     dispatcher=dispatcher,
                     tokens=tokens,
                     log=log,
-                    stop=lambda: _stop(links, runner),
+                    stop=runner.cleanup,
                 )
-                await links.close_all()
             for loop in loops:
                 loop.cancel()
     finally:
@@ -283,8 +283,3 @@ async def _listening(app: web.Application) -> AsyncIterator[tuple[str, ApiRunner
         yield f"http://127.0.0.1:{runner.addresses[0][1]}", runner
     finally:
         await runner.cleanup()
-
-
-async def _stop(links: AgentLinks, runner: ApiRunner) -> None:
-    await links.close_all()
-    await runner.cleanup()
