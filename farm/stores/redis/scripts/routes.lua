@@ -13,6 +13,7 @@ end
 -- links are closed. Returns whether there was anything, and client ids, each with its closed link.
 local function clear_away(coordinators)
   local given_back, closed = false, {}
+  if not next(coordinators) then return given_back, closed end
   for id in pairs(coordinators) do
     redis.call('HDEL', key('coordinators'), id)
     redis.call('HDEL', key('arrivals'), id)
