@@ -11,8 +11,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 PYTEST := $(BIN)/python -m pytest
-# So many tests at once: most of a test is waiting. `make test WORKERS=1` runs one after the other.
-WORKERS ?= 3
+# So many tests at once. `make test WORKERS=1` runs one after the other.
+WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 AT_ONCE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # `make demo HEADED=1` shows the browser.
 HEADED ?=
@@ -28,7 +28,8 @@ demo: browser ## Run two jobs on the sample shop through a farm of their own
 	@$(BIN)/python -m examples.demo $(if $(HEADED),--headed)
 
 test: browser system ## Install what the tests need, and run all of them
-	@$(PYTEST) $(AT_ONCE)
+	@$(PYTEST) $(AT_ONCE) -m "not alone"
+	@$(PYTEST) -m alone
 
 check: $(INSTALLED) ## Format, lint, types, imports, and the quick tests
 	@$(BIN)/ruff format --check .

@@ -83,7 +83,7 @@ async def test_what_is_ones_own_is_read(stack: Stack, name: str) -> None:
 
 BY_TOKEN = {"lend", "save"}
 """Fenced by the token of the attempt, which is nobody else's."""
-OF_THE_FARM = {"counts", "reseal", "seal_for_job", "sweep"}
+OF_THE_FARM = {"counts", "look_again", "reseal", "seal_for_job", "sweep"}
 """About no one in particular."""
 
 

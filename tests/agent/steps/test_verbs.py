@@ -297,7 +297,7 @@ async def test_wait_for_waits_for_the_state_or_count(run: Runner, wanted: dict[s
 @pytest.mark.parametrize(
     ("wanted", "reason", "words"),
     [
-        ({"selector": "#no"}, Reason.SELECTOR_NOT_FOUND, "nothing visible matched within 0.3 s"),
+        ({"selector": "#no"}, Reason.SELECTOR_NOT_FOUND, "nothing visible matched within 0.9 s"),
         ({"selector": "s"}, Reason.SELECTOR_NOT_FOUND, "nothing visible matched"),
         ({"selector": "u", "state": "hidden"}, Reason.STEP_TIMEOUT, "did not become hidden"),
         ({"selector": "u", "count": 3}, Reason.SELECTOR_NOT_FOUND, "matches 1, not >= 3"),

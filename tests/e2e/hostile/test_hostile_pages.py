@@ -28,7 +28,12 @@ from tests.e2e.hostile.page import Hostile
 from tests.e2e.hostile.site import Site, opened
 from tests.e2e.hostile.stopping import STOPPING
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.alone,
+    pytest.mark.asyncio(loop_scope="module"),
+]
 
 PAGES = (*STOPPING, *FLOODING, *GOING, *ANSWERING)
 TIMEOUTS = {"job": "3s", "navigation": "1500ms", "step": "1s"}
