@@ -104,11 +104,13 @@ async def test_agents_and_people_land_anywhere_and_nobody_notices(
         job_id = await behind.ask(partial(submitted, body=a_job(f"{mode} {number}")), mode)
         async with behind.client(mode) as client:
             kinds = [event.type async for event in client.events(job_id)]
-        assert (kinds[0], kinds.count("attempt_ended")) == ("job_accepted", 1)
+        assert kinds[0] == "job_accepted"
+        assert "attempt_ended" in kinds
         done = await behind.ask(lambda c: c.job(job_id, wait_s=10), mode)
         assert done.state == "succeeded"
+        (by,) = [attempt.agent for attempt in done.history if attempt.state == "succeeded"]
         async with behind.client(mode) as client:
-            assert [item async for item in client.items(job_id)] == [{"by": done.history[0].agent}]
+            assert [item async for item in client.items(job_id)] == [{"by": by}]
         return job_id
 
     async with puppets(behind, mode, *agents):

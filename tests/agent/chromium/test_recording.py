@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +115,12 @@ def encodes(pid: int) -> bool:
         return False
 
 
-def left_over() -> set[Path]:
-    return set(Path(tempfile.gettempdir()).glob("tabfarm-life-*"))
+@pytest.fixture
+def left_over(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], set[Path]]]:
+    """Tell what browsers have left of what this test alone has them write."""
+    with tempfile.TemporaryDirectory(prefix="tf-") as own:
+        monkeypatch.setattr(tempfile, "tempdir", own)
+        yield lambda: set(Path(own).glob("tabfarm-life-*"))
 
 
 async def test_a_trace_is_one_that_playwrights_viewer_can_read(rig: Rig, site: Site) -> None:
@@ -236,7 +240,9 @@ async def test_a_snapshot_is_the_page_with_its_styles_as_it_was_when_the_job_fai
     assert b"Content-Type: text/css" in taken or b"color: rgb(1, 2, 3)" in taken
 
 
-async def test_kept_on_failure_nothing_is_handed_in_of_a_success(rig: Rig, site: Site) -> None:
+async def test_kept_on_failure_nothing_is_handed_in_of_a_success(
+    left_over: Callable[[], set[Path]], rig: Rig, site: Site
+) -> None:
     before = left_over()
     await shopping(rig, site, reuse=True, **recording(*STILL, keep="on_failure"))
     assert rig.journal.ends() == dict.fromkeys(STILL, ("discarded", ""))
@@ -345,7 +351,7 @@ async def test_a_page_that_crashes_leaves_what_was_recorded_until_then(
 
 
 async def test_a_cancelled_attempt_hands_in_what_it_has_and_is_quick_about_it(
-    rig: Rig, site: Site
+    left_over: Callable[[], set[Path]], rig: Rig, site: Site
 ) -> None:
     before = left_over()
     attempt = plan(goto(f"{site.url}/shop"), FOR_EVER, **recording(*STILL), **allowed(site))
@@ -361,7 +367,7 @@ async def test_a_cancelled_attempt_hands_in_what_it_has_and_is_quick_about_it(
 
 
 async def test_a_browser_that_is_killed_fails_what_it_kept_and_not_the_logs(
-    ffmpeg: str, site: Site
+    left_over: Callable[[], set[Path]], ffmpeg: str, site: Site
 ) -> None:
     before = left_over()
     async with Rig(ffmpeg=ffmpeg) as rig:
@@ -378,7 +384,7 @@ async def test_a_browser_that_is_killed_fails_what_it_kept_and_not_the_logs(
             "video": "ready", "console": "ready", "network": "ready",
             "trace": "failed", "har": "failed", "dom": "failed",
         }  # fmt: skip
-        assert not [child for child in processes.children(os.getpid()) if encodes(child.pid)]
+        await rig.until(lambda: not [c for c in processes.children(os.getpid()) if encodes(c.pid)])
     assert left_over() == before
 
 
