@@ -2,9 +2,10 @@
 
 Chromium takes a next picture only when an earlier one has been acknowledged, so the rate is set
 here, by when that is done. What changes in between it forgets, and tells nobody: if nothing
-follows, the last change would never be seen. Two pictures may be out at a time; that a second one
-has come tells that something was changed meanwhile, and then, if no third one follows, the capture
-is begun anew, which gives a picture of the page as it is.
+follows, the last change would never be seen. Two pictures may be out at a time, and what is changed
+is forgotten only while both are. So where one picture was taken before another's acknowledgement
+was answered, and none follows, the capture is begun anew: that gives a picture of the page as it
+is. When it was taken, not when it has come, tells that: a busy machine delivers late.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from playwright.async_api import Error as PlaywrightError
 
 from agent.chromium.between import once_attached
 from agent.chromium.shielding import within
-from agent.clock import monotonic
+from agent.clock import monotonic, wall_clock
 from farm.protocol.live import Want
 
 _SETTLE_S = 0.15
@@ -115,6 +116,8 @@ class Screencast:
         self._cast = 0
         self._out = 0
         """Pictures that have come and are not acknowledged."""
+        self._room_since = 0.0
+        """The wall clock's time when the last acknowledgement was answered."""
         self._news = asyncio.Event()
         session.on("Page.screencastFrame", self._on_frame)
 
@@ -146,7 +149,8 @@ class Screencast:
                     await self._show(picture)
                     self._begin_anew |= self._fineness.took(monotonic() - began)
                 await self._rest(began)
-                missed = await self._acknowledge()
+                missed = event["metadata"]["timestamp"] < self._room_since
+                missed |= await self._acknowledge()
         finally:
             with contextlib.suppress(PlaywrightError):
                 await within(_STOP_S, self._session.send("Page.stopScreencast"))
@@ -196,6 +200,7 @@ class Screencast:
                 self._begin_anew |= not await within(_ANSWER_S, ack)
         except PlaywrightError:
             self._begin_anew = True
+        self._room_since = wall_clock()
         return missed
 
     def _on_frame(self, event: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from playwright.async_api import Error as PlaywrightError
 
 from agent.chromium import between, screencast
 from agent.chromium.screencast import Picture, Screencast
+from agent.clock import wall_clock
 from farm.protocol.live import Want
 
 BETWEEN = "Protocol error (Page.startScreencast): Not attached to an active page"
@@ -21,7 +23,10 @@ class Page:
     def __init__(self) -> None:
         self.refuses: dict[str, int] = {}
         self.asked: list[str] = []
+        self.late: list[dict[str, Any]] = []
+        """Pictures that are taken and come only after the next acknowledgement."""
         self._cast = 0
+        self._numbers = itertools.count()
         self._tell: Callable[[dict[str, Any]], None] = lambda _: None
 
     def on(self, _: str, tell: Callable[[dict[str, Any]], None]) -> None:
@@ -35,11 +40,19 @@ class Page:
         if method == "Page.startScreencast":
             self._cast += 1
             self.changes()
+        if method == "Page.screencastFrameAck" and self.late:
+            asyncio.get_running_loop().call_later(0.01, self._tell, self.late.pop())
 
     def changes(self) -> None:
-        data = base64.b64encode(f"picture {len(self.asked)}".encode()).decode()
-        size = {"deviceWidth": 800, "deviceHeight": 600}
-        self._tell({"sessionId": self._cast, "data": data, "metadata": size})
+        self._tell(self.taken())
+
+    def changes_and_is_slow_to_tell(self) -> None:
+        self.late.append(self.taken())
+
+    def taken(self) -> dict[str, Any]:
+        data = base64.b64encode(f"picture {next(self._numbers)}".encode()).decode()
+        metadata = {"deviceWidth": 800, "deviceHeight": 600, "timestamp": wall_clock()}
+        return {"sessionId": self._cast, "data": data, "metadata": metadata}
 
 
 @pytest.fixture(autouse=True)
@@ -48,8 +61,13 @@ def without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(between, "_PAUSE_S", 0.0)
 
 
-async def captured(page: Page, pictures: int) -> list[Picture]:
-    """Capture until there are so many pictures; each but the last is followed by a change."""
+async def captured(
+    page: Page, pictures: int, then: Callable[[int], Callable[[], None] | None] | None = None
+) -> list[Picture]:
+    """Capture until there are so many pictures.
+
+    Each but the last is followed by a change, or by what `then` gives for its number.
+    """
     shown: list[Picture] = []
     enough = asyncio.Event()
 
@@ -57,8 +75,8 @@ async def captured(page: Page, pictures: int) -> list[Picture]:
         shown.append(picture)
         if len(shown) == pictures:
             enough.set()
-        else:
-            asyncio.get_running_loop().call_soon(page.changes)
+        elif (follows := page.changes if then is None else then(len(shown))) is not None:
+            asyncio.get_running_loop().call_soon(follows)
 
     cast = Screencast(page, show)  # type: ignore[arg-type]
     cast.want(Want(fps=60))
@@ -84,6 +102,14 @@ async def test_an_acknowledgement_refused_begins_the_capture_anew() -> None:
     page.refuses["Page.screencastFrameAck"] = 1
     assert len(await captured(page, 3)) == 3
     assert page.asked.count("Page.startScreencast") > 1
+
+
+async def test_what_is_changed_while_a_second_picture_is_on_its_way_is_seen() -> None:
+    page = Page()
+    # Two are out when the page changes again, but only one of them has come.
+    slow = {1: page.changes_and_is_slow_to_tell}
+    await captured(page, 3, slow.get)
+    assert page.asked.count("Page.startScreencast") == 2
 
 
 async def test_a_page_that_refuses_for_good_is_given_up() -> None:
