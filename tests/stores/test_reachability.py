@@ -177,6 +177,7 @@ async def test_what_coordinators_publish_is_united(registry: Everything) -> None
     assert (await only(registry)).excluded is LOST
     await published(registry, {}, by="one")
     assert (await only(registry)).excluded is PROBATION
+    assert await registry.assign_first(request(), now=T0, timeout_s=TIMEOUT_S) is None
     await published(registry, {}, by="two")
     await assigned(registry)
 
