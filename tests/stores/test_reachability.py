@@ -193,7 +193,7 @@ async def test_a_coordinator_that_has_died_excludes_nobody_for_longer_than_its_l
     assert await registry.exclusions(now=at(10)) == {}
     await assigned(registry, now=at(10))
     # Nor does it come back, when what has lapsed is cleared away.
-    await published(registry, {}, by="alive", now=11)
+    await published(registry, {}, by="alive", now=10)
     assert await registry.exclusions(now=at(0)) == {}
 
 
