@@ -447,6 +447,26 @@ async def test_a_job_that_cannot_be_started_for_want_of_a_store_is_started_later
     assert len(await farm.attempts(job_id)) == 1
 
 
+async def test_what_is_taken_for_an_attempt_that_has_not_begun_comes_back_soon(
+    farm: Farm, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts, may_start, start = asyncio.Event(), asyncio.Event(), farm.ledger.start_attempt
+
+    async def start_later(*args: Any, **members: Any) -> Attempt | None:
+        starts.set()
+        await may_start.wait()
+        return await start(*args, **members)
+
+    monkeypatch.setattr(farm.ledger, "start_attempt", start_later)
+    await farm.submit()
+    await starts.wait()
+    # Whoever has taken it may be dead by now.
+    assert (await farm.held()).expires_at - farm.now == 30
+    may_start.set()
+    await agent.running()
+    assert (await farm.held()).expires_at - farm.now == 300
+
+
 async def test_a_closed_intake_starts_nothing(farm: Farm, agent: Agent) -> None:
     farm.dispatcher.close_intake()
     job_id = await farm.submit()
