@@ -85,6 +85,26 @@ async def test_two_that_dispatch_from_one_queue_begin_each_job_once(cluster: Clu
         await comes_true(lambda: nothing_held(farms[0]))
 
 
+async def test_what_one_has_claimed_without_knowing_it_is_placed_by_another(
+    cluster: Cluster,
+) -> None:
+    agent = Agent(automatic=True)
+    async with cluster.of("one", "two") as (one, two), living(agent):
+        assert one.shared is not None
+        job_id = await one.submit()
+        assert await one.shared.claim(job_id)  # the answer was lost, or could not be undone
+        await agent.dial(two)
+
+        async def placed() -> bool:
+            await one.passes(6)
+            await two.registry.heard(agent_id(agent), agent.link, now=one.now)
+            two.now = one.now
+            two.dispatcher.wake()
+            return (await two.job(job_id)).state is JobState.SUCCEEDED
+
+        await comes_true(placed)
+
+
 async def nothing_held(farm: Farm) -> bool:
     return not await held(farm)
 

@@ -46,6 +46,14 @@ class SharedLedger(Protocol):
         """Let others place it, if it is claimed by this life and still queued."""
         ...
 
+    async def keep_claims(self, job_ids: Collection[str]) -> None:
+        """Let others place all that this life has claimed but these.
+
+        A claim may be there that its coordinator knows nothing of: of one that could not be given
+        up, or was made without the answer that it was.
+        """
+        ...
+
     async def take_over(
         self, attempt_id: str, *, client_id: ClientId, token: Token, command_id: str
     ) -> Attempt | None:
