@@ -12,6 +12,7 @@ from farm.stores.records import Attempt
 class Standing:
     """How an attempt that runs stands with a coordinator."""
 
+    client_id: ClientId
     mine: bool
     cancel_requested: bool
     """Of its job."""
