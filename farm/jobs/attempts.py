@@ -10,6 +10,7 @@ from farm.core.control import HELD
 from farm.core.job_states import AttemptState, JobState
 from farm.errors import (
     ClientAbsentError,
+    ConflictError,
     NotFoundError,
     NotOwnerError,
     StaleAssignmentError,
@@ -259,6 +260,8 @@ class AttemptRunner:
             try:
                 finish = await self._deciding.finish(job, attempt, live, spec, end, now)
                 return finish, await self._ledger.finish(finish, now=now)
+            except ConflictError:
+                continue  # it has said more meanwhile, such as that an effect begins
             except NotOwnerError:
                 if live is None or not end.answered or not await self._has_again(job, live):
                     if live is not None:
