@@ -8,12 +8,14 @@ import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from farm.api.agent_link import AgentLinks, LinkRules
+from farm.api.agent_links import AgentLinks
+from farm.api.agent_tokens import AgentTokens
 from farm.api.agents import agent_route
 from farm.api.app import build_app
 from farm.api.auth import TokenBook
 from farm.api.channels import AgentChannels
 from farm.api.deps import Deps
+from farm.api.link_deps import LinkDeps, LinkRules
 from farm.api.live.acts import JobActs
 from farm.api.live.places import Places
 from farm.api.live.routes import live_routes
@@ -184,10 +186,8 @@ async def _running(
     bridges = Bridges(
         stores.parcels, silence_s=LEASE_S if stores.relay is None else stores.relay.lease_s
     )
-    channels = AgentChannels(
-        app_node.tell_here, lambda token, client: links.owns(token, client), bridges
-    )
-
+    agent_tokens, news = AgentTokens(shared), AgentNews(stores.events)
+    channels = AgentChannels(app_node.tell_here, agent_tokens.owns, bridges)
     changed = in_step(jobs, queues, tokens)
     namespaces = NamespaceBook(
         stored,
@@ -206,29 +206,32 @@ async def _running(
         probation=True,
     )
     links = AgentLinks(
-        registry=registry,
-        registrations=registrations,
-        app_node=app_node,
-        dispatcher=jobs.dispatcher,
-        recorder=jobs.recorder,
-        disconnects=disconnects,
-        interventions=jobs.interventions,
-        events=stores.events,
-        sharing=sharing,
-        shared=shared,
-        channel_refused=channels.refused,
-        clock=clock,
-        rules=LinkRules(
-            heartbeat_interval_s=settings.link.heartbeat_interval_s,
-            window_s=settings.link.window_s,
-            max_frame_bytes=settings.link.max_frame_bytes,
-            coordinator=name or "farm",
-        ),
+        LinkDeps(
+            registry=registry,
+            registrations=registrations,
+            app_node=app_node,
+            dispatcher=jobs.dispatcher,
+            recorder=jobs.recorder,
+            disconnects=disconnects,
+            interventions=jobs.interventions,
+            news=news,
+            tokens=agent_tokens,
+            sharing=sharing,
+            shared=shared,
+            channel_refused=channels.refused,
+            clock=clock,
+            rules=LinkRules(
+                heartbeat_interval_s=settings.link.heartbeat_interval_s,
+                window_s=settings.link.window_s,
+                max_frame_bytes=settings.link.max_frame_bytes,
+                coordinator=name or "farm",
+            ),
+        )
     )
     leaving = Leaving(
         registry=registry,
         app_node=app_node,
-        news=AgentNews(stores.events),
+        news=news,
         end_link=links.end,
         clock=clock,
         drain_s=settings.link.drain_s,
@@ -288,7 +291,7 @@ async def _running(
             deployed=changed,
             tokens=tokens,
             namespaces=namespaces,
-            owns=links.may_act,
+            owns=agent_tokens.may_act,
             misses=jobs.manager.misses,
             explaining=Explaining(
                 registry=registry,
