@@ -8,7 +8,7 @@ from farm.api import convert
 from farm.api.link_deps import LinkDeps
 from farm.core.model import Client, ContextId, LinkId
 from farm.core.reservation import Denial
-from farm.manager.delivery import command
+from farm.manager.commands import command
 from farm.protocol import messages as wire
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()

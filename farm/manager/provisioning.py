@@ -17,7 +17,8 @@ from farm.core.placement import Means
 from farm.core.reservation import Denial, Reservation
 from farm.core.sites import Need, Site
 from farm.errors import ClientAbsentError, CollaboratorMissingError
-from farm.manager.delivery import AppNode, command
+from farm.manager.commands import command
+from farm.manager.delivery import AppNode
 from farm.manager.evidence import Admission
 from farm.manager.outcomes import Creation
 from farm.protocol import messages as wire

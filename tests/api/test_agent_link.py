@@ -34,7 +34,7 @@ from farm.core.job_states import JobState
 from farm.core.model import ClientId, Namespace
 from farm.manager.admission import Registrations
 from farm.manager.agent_news import AgentNews
-from farm.manager.delivery import command
+from farm.manager.commands import command
 from farm.manager.disconnecting import Disconnects
 from farm.protocol import messages as wire
 from farm.stores.redis import RedisRegistry
