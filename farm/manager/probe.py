@@ -10,7 +10,7 @@ from farm.errors import ClientAbsentError
 from farm.manager.commands import command
 from farm.manager.delivery import AppNode
 from farm.protocol import messages as wire
-from farm.stores.ports.registries import ContextRegistry
+from farm.stores.ports.contexts import ContextRegistry
 
 
 class AgentProbe:

@@ -22,12 +22,8 @@ from farm.manager.delivery import AppNode
 from farm.manager.evidence import Admission
 from farm.manager.outcomes import Creation
 from farm.protocol import messages as wire
-from farm.stores.ports.registries import (
-    BrowserWindowRegistry,
-    PlacedReservations,
-    Reservations,
-    Wakes,
-)
+from farm.stores.ports.registries import Wakes
+from farm.stores.ports.reservations import BrowserWindowRegistry, PlacedReservations, Reservations
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
