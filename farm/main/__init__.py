@@ -20,7 +20,7 @@ from farm.api.polling import poll_routes
 from farm.api.readiness import Readiness
 from farm.api.verify import verify_route
 from farm.config import Settings
-from farm.core.model import DEFAULT_NAMESPACE
+from farm.core.model import DEFAULT_NAMESPACE, ClientId, LinkId
 from farm.core.namespaces import Origin
 from farm.jobs.identities import IdentityBook
 from farm.jobs.readings import Readings
@@ -102,13 +102,17 @@ async def _running(
     metrics: CollectorRegistry,
 ) -> AsyncIterator[Coordinator]:
     clock, registry, name = stores.clock, stores.registry, stores.coordinator
+
+    def end_link(client_id: ClientId, link: LinkId) -> None:
+        linking.links.end(client_id, link)
+
     prober = Prober(
         registry,
         clock,
         coordinator=name or "farm",
         window_s=settings.link.window_s,
         metrics=metrics,
-        end=lambda client_id, link: linking.links.end(client_id, link),
+        end=end_link,
         tell=lambda client_id, exclusion: linking.registrations.verdict(client_id, exclusion),
     )
     app_node = AppNode(commands=stores.commands, relay=stores.relay, watcher=prober, clock=clock)
@@ -145,6 +149,7 @@ async def _running(
         shared=shared,
         relay=stores.relay,
         on_success=readiness.worked,
+        end_link=end_link,
     )
     sharing = None
     if name is not None:

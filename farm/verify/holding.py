@@ -10,7 +10,7 @@ from farm.manager.handle import ContextHandle
 from farm.verify.outcomes import RefutedError, Seen, UnprovenError, demand
 from farm.verify.stage import VERIFY, Stage, held
 
-_TIMEOUT_S = 2.0
+_TIMEOUT_S = 4.0
 _RENEWALS = 5
 """In each timeout."""
 _SWEEP_S = 10.0

@@ -60,7 +60,7 @@ from tests.identities import identity_book
 from tests.stores.pool import Everything
 
 DEFAULT = Namespace("default")
-WINDOW_S = 1.5
+WINDOW_S = 3.0
 
 
 @dataclass(kw_only=True)
