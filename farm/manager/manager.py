@@ -32,17 +32,12 @@ from farm.manager.terms import Timing, checked_wait, request_of
 from farm.manager.unserved import Unserved, UnservedTask
 from farm.manager.waiting import Polling, look_until_had
 from farm.protocol.plan import PLAIN, BrowserOptions
+from farm.stores.ports.connections import ConnectionRegistry, PresenceReader
+from farm.stores.ports.contexts import AssignmentRegistry, ClientRelease
 from farm.stores.ports.deployments import QueueCatalogue
 from farm.stores.ports.placements import NoPlacements, PlacementReader
-from farm.stores.ports.registries import (
-    AssignmentRegistry,
-    BrowserWindowRegistry,
-    ClientRelease,
-    ConnectionRegistry,
-    PlacedReservations,
-    PresenceReader,
-    Wakes,
-)
+from farm.stores.ports.registries import Wakes
+from farm.stores.ports.reservations import BrowserWindowRegistry, PlacedReservations
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
