@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 
 from farm.clock import Clock
+from farm.config import Settings
+from farm.core.model import ClientId, LinkId
 from farm.jobs.attempts import AttemptRunner
 from farm.jobs.dispatcher import GoneRule, JobDispatcher
 from farm.jobs.feed import JobFeed
@@ -25,6 +27,7 @@ from farm.manager.agent_news import AgentNews
 from farm.manager.delivery import AppNode
 from farm.manager.manager import WorkerContextManager
 from farm.manager.relay import Relay
+from farm.protocol.plan import Egress
 from farm.stores.ports.cluster_events import ClusterEvents
 from farm.stores.ports.deployments import QueueCatalogue
 from farm.stores.ports.ledger import Ledger
@@ -44,6 +47,25 @@ class JobRules:
     """After so long a silence nothing runs on an agent."""
     postponed_s: float = 0.0
     """By so long an agent whose link is open is given up later."""
+
+
+def job_rules(settings: Settings) -> JobRules:
+    """Return them, as the settings say."""
+    link, rules = settings.link, settings.jobs
+    return JobRules(
+        attempts=AttemptRules(
+            egress=Egress(allow=settings.egress_allow),
+            renew_interval_s=rules.assignment_timeout_s / 3,
+            retry_initial_s=rules.retry_initial_s,
+            retry_max_s=rules.retry_max_s,
+            max_free_losses=rules.max_free_losses,
+            recording_max_bytes=settings.artifacts.recording_max_bytes,
+        ),
+        assignment_timeout_s=rules.assignment_timeout_s,
+        provision_timeout_s=rules.provision_timeout_s,
+        gone_after_s=link.gone_after_s,
+        postponed_s=link.window_s,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +100,7 @@ def jobs_of(
     shared: SharedLedger | None = None,
     relay: Relay | None = None,
     on_success: Callable[[], None] = lambda: None,
+    end_link: Callable[[ClientId, LinkId], None] = lambda *_: None,
     answer_s: float = ANSWER_S,
 ) -> Jobs:
     """Return them, over these stores.
@@ -97,6 +120,7 @@ def jobs_of(
         shared: The same ledger as one that others share.
         relay: Reaches those.
         on_success: Called when an attempt has succeeded.
+        end_link: Has a link closed that is held here, so that its agent dials again.
         answer_s: See `Interventions`.
     """
     feed, live = JobFeed(), LiveAttempts()
@@ -112,6 +136,17 @@ def jobs_of(
         provision_timeout_s=rules.provision_timeout_s,
         queues=queues,
     )
+    owning = None
+    if shared is not None:
+        owning = Owning(
+            shared=shared,
+            registry=registry,
+            app_node=app_node,
+            live=live,
+            clock=clock,
+            gone_after_s=rules.gone_after_s,
+            end=end_link,
+        )
     dispatcher = JobDispatcher(
         ledger=ledger,
         registry=registry,
@@ -126,6 +161,7 @@ def jobs_of(
             rules=rules.attempts,
             meters=AttemptMeters(CollectorRegistry() if metrics is None else metrics),
             on_success=on_success,
+            take_back=None if owning is None else owning.take_back,
         ),
         live=live,
         leases=Leases(identities.store),
@@ -138,18 +174,9 @@ def jobs_of(
         shared=shared,
     )
     interventions = Interventions(live, app_node, random_id, answer_s=answer_s)
-    neighbours = owning = None
-    if shared is not None:
-        owning = Owning(
-            shared=shared,
-            registry=registry,
-            app_node=app_node,
-            live=live,
-            clock=clock,
-            gone_after_s=rules.gone_after_s,
-        )
-        if relay is not None:
-            neighbours = Neighbours(relay, feed, dispatcher, interventions)
+    neighbours = None
+    if shared is not None and relay is not None:
+        neighbours = Neighbours(relay, feed, dispatcher, interventions)
     return Jobs(
         feed=feed,
         live=live,

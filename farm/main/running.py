@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from farm.api.agent_link import AgentLinks
+from farm.api.agent_links import AgentLinks
 from farm.api.auth import TokenBook
 from farm.api.readiness import Readiness
 from farm.core.model import DEFAULT_NAMESPACE, ClientId

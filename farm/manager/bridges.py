@@ -47,7 +47,8 @@ class Bridges:
 
     Args:
         parcels: The boxes that they share.
-        silence_s: A bridge of whose other end nothing was heard for so long is lost.
+        silence_s: A bridge of whose other end nothing was heard for so long is lost; the time in
+            which this process stood still is not counted.
     """
 
     def __init__(self, parcels: Parcels, *, silence_s: float = 5.0) -> None:
@@ -212,11 +213,17 @@ class Bridges:
                 assert_never(said)
 
     async def _pulse(self) -> None:
+        loop, pause_s = asyncio.get_running_loop(), self._silence_s / _PULSES_PER_SILENCE
         while True:
-            await asyncio.sleep(self._silence_s / _PULSES_PER_SILENCE)
+            due = loop.time() + pause_s
+            await asyncio.sleep(pause_s)
+            # While this process stood still it heard nobody, whatever they said.
+            stood_still_s = max(0.0, loop.time() - due)
+            for bridge in self._open.values():
+                bridge.heard_at += stood_still_s
             for peer in {bridge.peer for bridge in self._open.values()}:
                 await self._tell(peer)
-            now = asyncio.get_running_loop().time()
+            now = loop.time()
             for bridge in self._open.values():
                 if now - bridge.heard_at > self._silence_s:
                     bridge.lose(f"nothing was heard of coordinator {bridge.peer}")

@@ -11,7 +11,6 @@ import aiohttp
 from farm.core.model import Capacity, ClientId, Namespace
 from farm.protocol import messages as wire
 
-_DIAL_S = 5.0
 _CLOSE = aiohttp.ClientWSTimeout(ws_close=2.0)
 
 
@@ -76,14 +75,15 @@ class ProbeClient:
     # One link
 
     async def live(self, dial: Dial) -> None:
-        """Dial, and stay until either side ends the link; why it failed is `trouble`."""
+        """Dial, and stay until either side ends the link; why it failed is `trouble`.
+
+        Sets no clock: who waits for it to be let in does.
+        """
         try:
-            async with asyncio.timeout(_DIAL_S) as limit:
-                async with dial.session.ws_connect(
-                    dial.url, headers=dial.headers, timeout=_CLOSE
-                ) as socket:
-                    limit.reschedule(None)
-                    await self._talk(socket)
+            async with dial.session.ws_connect(
+                dial.url, headers=dial.headers, timeout=_CLOSE
+            ) as socket:
+                await self._talk(socket)
         except* (aiohttp.ClientError, ConnectionError, TimeoutError) as failed:
             self.trouble = str(failed.exceptions[0]) or type(failed.exceptions[0]).__name__
 

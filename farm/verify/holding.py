@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 
 from farm.core.model import Token
 from farm.errors import CollaboratorMissingError, StaleAssignmentError
-from farm.manager.delivery import to_wire_token
+from farm.manager.commands import to_wire_token
 from farm.manager.handle import ContextHandle
 from farm.verify.outcomes import RefutedError, Seen, UnprovenError, demand
 from farm.verify.stage import VERIFY, Stage, held
 
-_TIMEOUT_S = 2.0
+_TIMEOUT_S = 4.0
 _RENEWALS = 5
 """In each timeout."""
 _SWEEP_S = 10.0

@@ -141,7 +141,7 @@ class Stage:
                 and len(client.contexts) >= probe.script.tabs
             )
 
-        await self.until(probe, is_in, "was not seen with its tabs")
+        await self.until(probe, is_in, "was not let in, and seen with its tabs,")
 
     def required(self, point: int) -> Mapping[str, Any]:
         """Return what only the probe clients of a point have."""

@@ -70,6 +70,8 @@ AGENT = ClientId("agent-1")
 JOB: Mapping[str, Any] = {"name": "a job", "steps": [{"goto": "https://example.com/"}]}
 HELD_EVENTS = 100
 MAX_ARTIFACT = 256 * 1024
+PRESENT_S = 3600.0
+"""Agents are there once they have come, however slow the machine is: none of them beats."""
 SILENCE_S = 0.6
 """How long a coordinator that is gone is waited for."""
 LIVE = LiveSettings(grace_s=0.3, max_viewers_per_tab=5)
@@ -284,7 +286,7 @@ async def running(
     ledger = SqlLedger(database)
     store_epoch = await ledger.open()
     try:
-        registry = registry or MemoryRegistry(store_epoch=store_epoch, presence_window_s=10.0)
+        registry = registry or MemoryRegistry(store_epoch=store_epoch, presence_window_s=PRESENT_S)
         dispatcher, feed, probe = StandInDispatcher(), JobFeed(), Probe()
         events = MemoryClusterEvents(system_clock, held=HELD_EVENTS)
         tokens = TokenBook(ledger, system_clock)

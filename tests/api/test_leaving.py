@@ -37,9 +37,8 @@ async def connected(stack: Stack, client_id: str = "a", **changes: Any) -> list[
         sent.append(message)
 
     said = hello(client_id, link=link, **{"namespaces": (DEFAULT,), **changes})
-    for_long = Instant(system_clock() + 3_600)  # present, however slow the machine is
-    client = await registered(stack.registry, said, now=for_long)
-    await reported(stack.registry, "T1", client=client, link=link, now=for_long)
+    client = await registered(stack.registry, said, now=system_clock())
+    await reported(stack.registry, "T1", client=client, link=link, now=system_clock())
     await stack.node.attach(client.client_id, link, receive)
     return sent
 

@@ -50,6 +50,8 @@ from tests.identities import identity_book
 
 NS = Namespace("default")
 WINDOW_S = 10.0
+ANSWER_S = 60.0
+"""So long an agent that answers may take on a busy machine."""
 JOB: Mapping[str, Any] = {"name": "a job", "steps": [{"goto": "https://example.com/"}]}
 
 
@@ -85,6 +87,7 @@ class Farm:
         registry: Registry | None,
         name: str | None,
         placements: PlacementReader | None = None,
+        answer_s: float = ANSWER_S,
     ) -> None:
         self.now = Instant(1_000_000.0 + (10_000 * store_epoch if registry is None else 0))
         self.name = name
@@ -98,6 +101,8 @@ class Farm:
         self.identities = identity_book(database, self.clock)
         self.events = MemoryClusterEvents(self.clock)
         self.metrics = CollectorRegistry()
+        self.ended: list[tuple[ClientId, LinkId]] = []
+        """The links it wanted closed."""
         self.deployments = SqlDeployments(database)
         self.queues = DeclaredQueues((), self.deployments, clock=self.clock)
         jobs = jobs_of(
@@ -124,7 +129,8 @@ class Farm:
             placements=placements,
             coordinator=name,
             shared=self.shared,
-            answer_s=0.5,
+            end_link=lambda *link: self.ended.append(link),
+            answer_s=answer_s,
         )
         self.feed, self.live, self.manager = jobs.feed, jobs.live, jobs.manager
         self.dispatcher, self.recorder = jobs.dispatcher, jobs.recorder
@@ -204,6 +210,7 @@ async def farm_on(
     name: str | None = None,
     postgres: str | None = None,
     placements: PlacementReader | None = None,
+    answer_s: float = ANSWER_S,
 ) -> AsyncIterator[Farm]:
     """Run a coordinator; leaving ends it as a kill would, with nothing said to agents.
 
@@ -215,7 +222,7 @@ async def farm_on(
         database = PostgresDatabase(postgres, Share(name=name or "farm", lease_s=600.0))
     ledger = SqlLedger(database)
     epoch = await ledger.open()
-    farm = Farm(database, ledger, epoch, renew_interval_s, registry, name, placements)
+    farm = Farm(database, ledger, epoch, renew_interval_s, registry, name, placements, answer_s)
     try:
         async with asyncio.TaskGroup() as group:
             loop = farm.loop = group.create_task(farm.dispatcher.run())

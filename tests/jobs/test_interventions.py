@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,12 @@ async def farm(tmp_path: Path) -> AsyncIterator[Farm]:
 
 @pytest.fixture
 async def agent(farm: Farm) -> AsyncIterator[Agent]:
+    async with agent_of(farm) as agent:
+        yield agent
+
+
+@asynccontextmanager
+async def agent_of(farm: Farm) -> AsyncIterator[Agent]:
     agent = Agent()
     farm.interventions.advertised(ClientId("a"), CAN)
     async with living(agent):
@@ -90,16 +97,17 @@ async def test_what_an_agent_has_not_said_that_it_can_do_is_never_sent(
 
 
 async def test_an_agent_that_is_away_or_does_not_answer_makes_it_stale(
-    farm: Farm, agent: Agent
+    tmp_path: Path,
 ) -> None:
-    job_id = await farm.submit()
-    await agent.running()
-    assert (await farm.jobs.intervene(NS, job_id, PAUSE)).outcome == "stale_target"
-    assert len(asked(agent)) == 1
-    await agent.hang_up()
-    done = await farm.jobs.intervene(NS, job_id, PAUSE)
-    assert (done.outcome, done.detail) == ("stale_target", "the agent a can't be reached")
-    assert len(asked(agent)) == 1
+    async with farm_on(tmp_path, answer_s=0.05) as farm, agent_of(farm) as agent:
+        job_id = await farm.submit()
+        await agent.running()
+        assert (await farm.jobs.intervene(NS, job_id, PAUSE)).outcome == "stale_target"
+        assert len(asked(agent)) == 1
+        await agent.hang_up()
+        done = await farm.jobs.intervene(NS, job_id, PAUSE)
+        assert (done.outcome, done.detail) == ("stale_target", "the agent a can't be reached")
+        assert len(asked(agent)) == 1
 
 
 @pytest.mark.parametrize(("sent", "over"), [(False, False), (True, True)])

@@ -252,6 +252,22 @@ async def test_an_idle_bridge_lives(pair: Pair) -> None:
             assert await hear(bridge, 1) == ["still there"]
 
 
+async def test_a_process_that_stood_still_does_not_take_that_for_the_silence_of_others(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with at_both(*pair[:2], silence_s=0.4) as (one, two):
+        two.serve("echo", echo)
+        async with one.to(TWO, "echo", "") as bridge:
+            assert await hear(bridge, 1) == [""]
+            loop = asyncio.get_running_loop()
+            running = loop.time
+            monkeypatch.setattr(loop, "time", lambda: running() + 1.5)
+            began = loop.time()
+            await until(lambda: loop.time() - began > 0.5)
+            await bridge.send("still there")
+            assert await hear(bridge, 1) == ["still there"]
+
+
 async def test_a_coordinator_that_stops_ends_its_bridges_and_says_so(pair: Pair) -> None:
     async with at_both(*pair[:2]) as (one, two):
         two.serve("echo", echo)

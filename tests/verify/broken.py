@@ -284,7 +284,7 @@ class ForgetsEffects(SqlLedger):
 
 BROKEN: Mapping[str, tuple[int, Callable[[], Registry], str]] = {
     "ignores presence": (1, IgnoresPresence, "was lent farm-verify.1.gone, its link closed"),
-    "ignores silence": (1, IgnoresSilence, "was lent farm-verify.1.mute, silent for 1.5 s"),
+    "ignores silence": (1, IgnoresSilence, f"was lent farm-verify.1.mute, silent for {WINDOW_S:g}"),
     "ignores requirements": (2, IgnoresRequirements, "was to admit"),
     "confuses types": (2, ConfusesTypes, '{"level":1.0} was to admit nobody, and admitted one'),
     "lends twice": (3, LendsTwice, "callers at once hold"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from farm.api.request_state import Principal
 from farm.clock import system_clock
 from farm.core.job_states import JobState
 from farm.core.model import Capacity, Client, ClientId, Instant, LinkId
@@ -170,6 +171,26 @@ async def test_without_agents_let_in_nothing_passes(
     assert {p.outcome for p in points.values()} == {"not_proven"}
     assert all("was not let in" in str(p.reason) for p in points.values())
     assert end.left_behind == ()
+
+
+async def test_a_farm_that_takes_long_to_let_its_agents_in_is_verified_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    running = loop.time
+    async with serving(tmp_path, points=only(3)) as farm:
+        admit = farm.tokens.principal
+
+        async def admit_late(secret: str) -> Principal | None:
+            principal = await admit(secret)
+            if principal is not None and principal.namespace == VERIFY:
+                monkeypatch.setattr(loop, "time", lambda: running() + 10)
+                await asyncio.sleep(0)
+            return principal
+
+        monkeypatch.setattr(farm.tokens, "principal", admit_late)
+        points, _ = await farm.verified()
+    assert (points[3].outcome, points[3].reason) == ("pass", None)
 
 
 async def test_what_does_not_end_is_not_proven_when_its_time_is_over(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from farm.stores.memory import MemoryRegistry, PostOffice
 from farm.stores.ports.routes import CoordinatorId
 from tests.api.live.tab import JPEG, Channel, StandInAgent, Viewer, link, page_of, viewer
 from tests.api.live.test_watching import LOOK, click
-from tests.api.stack import AGENT, DEFAULT, LIVE, Stack, running
+from tests.api.stack import AGENT, DEFAULT, LIVE, PRESENT_S, Stack, running
 
 HOLDER = CoordinatorId("holder")
 
@@ -40,7 +40,7 @@ class Farm:
 
 @pytest.fixture
 async def farm(tmp_path: Path) -> AsyncIterator[Farm]:
-    registry = MemoryRegistry(store_epoch=1, presence_window_s=10.0)
+    registry = MemoryRegistry(store_epoch=1, presence_window_s=PRESENT_S)
     office = PostOffice()
 
     async def held_by(client_id: ClientId) -> CoordinatorId | None:

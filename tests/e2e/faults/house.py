@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -28,6 +29,8 @@ SETTINGS = {
     "AGENT_SLOTS": "1",
 }
 """Short clocks and one slot."""
+_NEVER_DIALLED_FROM = 20_000, 32_000
+"""Linux dials from ports above these."""
 
 Processes = set[psutil.Process]
 
@@ -224,8 +227,13 @@ def _line(one: psutil.Process) -> list[str]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now; a farm that is started again needs the same one."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody listens on now; a farm that is started again needs the same one.
+
+    It is none of those that the system gives to whoever dials: one of them would be taken by any
+    connection in the moment in which a farm that is started again does not listen.
+    """
+    while True:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", random.randrange(*_NEVER_DIALLED_FROM)))
+            return int(probe.getsockname()[1])

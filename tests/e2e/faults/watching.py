@@ -65,6 +65,6 @@ async def works(client: FarmClient, url: str) -> None:
     """The slot is free, so the next job runs; and no clean window stays behind."""
     done = await ran(client, once("next", {"goto": f"{url}/status/200"}, {"wait_for": "#status"}))
     assert done.state == "succeeded", done.failure
-    async with asyncio.timeout(SEEN_S):
+    async with asyncio.timeout(30):
         while any(w.identity is None and not w.prepared for w in await client.windows()):
             await asyncio.sleep(0.05)
