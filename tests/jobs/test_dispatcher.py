@@ -13,7 +13,7 @@ from farm.errors import StoreUnavailableError
 from farm.jobs import dispatcher
 from farm.protocol import messages as wire
 from farm.protocol.failures import Reason
-from farm.stores.records import Attempt
+from farm.stores.records import Attempt, Effect
 from tests.jobs.farm import WINDOW_S, Agent, Farm, farm_on, living, until
 
 
@@ -200,6 +200,27 @@ async def test_an_effect_begun_and_not_done_makes_the_job_uncertain(
     assert stored.seq == 2
     await farm.dispatcher.agents.is_gone(ClientId("a"), "gone")
     await farm.state(job_id, "uncertain")
+
+
+async def test_an_effect_that_begins_while_the_end_is_decided_makes_the_job_uncertain(
+    farm: Farm, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = await farm.submit()
+    await agent.start()
+    read, begun = farm.ledger.effects, iter((True, False))
+
+    async def read_just_before(job_id: str, *, attempt_id: str) -> Sequence[Effect]:
+        found = await read(job_id, attempt_id=attempt_id)
+        if next(begun):
+            assert (await agent.tell(BEGUN, first=2)).seq == 2
+        return found
+
+    monkeypatch.setattr(farm.ledger, "effects", read_just_before)
+    agent.tabs.clear()
+    await agent.report()
+    await farm.state(job_id, "uncertain")
+    assert len(await farm.attempts(job_id)) == 1
+    assert list(begun) == []
 
 
 async def test_an_effect_that_is_done_is_not_done_again(farm: Farm, agent: Agent) -> None:
@@ -445,6 +466,26 @@ async def test_a_job_that_cannot_be_started_for_want_of_a_store_is_started_later
         farm.database.away = False
         await farm.state(job_id, "succeeded")
     assert len(await farm.attempts(job_id)) == 1
+
+
+async def test_what_is_taken_for_an_attempt_that_has_not_begun_comes_back_soon(
+    farm: Farm, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts, may_start, start = asyncio.Event(), asyncio.Event(), farm.ledger.start_attempt
+
+    async def start_later(*args: Any, **members: Any) -> Attempt | None:
+        starts.set()
+        await may_start.wait()
+        return await start(*args, **members)
+
+    monkeypatch.setattr(farm.ledger, "start_attempt", start_later)
+    await farm.submit()
+    await starts.wait()
+    # Whoever has taken it may be dead by now.
+    assert (await farm.held()).expires_at - farm.now == 30
+    may_start.set()
+    await agent.running()
+    assert (await farm.held()).expires_at - farm.now == 300
 
 
 async def test_a_closed_intake_starts_nothing(farm: Farm, agent: Agent) -> None:
