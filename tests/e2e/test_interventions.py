@@ -13,11 +13,11 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 JOB = """
 name: with a person
-timeout: {job: 5s}
+timeout: {job: 30s}
 steps:
 - goto: "data:text/html,<title>x</title><h1>page</h1>"
 - human: {message: "Solve it", timeout: 1m}
-- wait: 1500
+- wait: 5s
 - extract: {fields: {title: h1}}
 """
 

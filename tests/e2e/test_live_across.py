@@ -23,7 +23,7 @@ from tests.e2e.faults.watching import job, rested, submitted
 from tests.e2e.fleet import Fleet, fleet_over_one_ledger
 from tests.e2e.processes import eventually
 from tests.e2e.steering import Steering, steering_to
-from tests.e2e.test_live import PAGE
+from tests.e2e.test_live import PAGE, UNTIL_DONE
 from tests.stores.conftest import Databases, postgres, redis_url
 
 __all__ = ["postgres", "redis_url"]
@@ -161,9 +161,11 @@ async def test_a_person_at_one_acts_in_a_tab_of_another_over_a_channel_at_a_thir
 ) -> None:
     one, two, three = fleet.houses
     (tmp_path / "page.html").write_text(PAGE)
-    steps = [{"goto": f"{site(tmp_path)}/page.html"}]
-    steps += [{"wait": "100ms"} for _ in range(80)]
-    steps += [{"extract": {"fields": {"done": "#done"}}}]  # type: ignore[dict-item]
+    steps = (
+        {"goto": f"{site(tmp_path)}/page.html"},
+        *UNTIL_DONE,
+        {"extract": {"fields": {"done": "#done"}}},
+    )
     async with (
         steering_to(channels=three.url, rest=one.url) as balancer,
         agent_behind(balancer, one),

@@ -44,11 +44,11 @@ class Rig:
         return self.browser._windows[window_id].tabs[context_id].page
 
     async def run(self, *steps: dict[str, Any], **keys: Any) -> Outcome:
-        async with asyncio.timeout(25):
+        async with asyncio.timeout(60):
             return await self.browser.run("c", plan(*steps, **keys), self.journal)
 
     async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not condition():
                 await asyncio.sleep(0.01)
 

@@ -12,7 +12,7 @@ from PIL import Image
 from agent.ports import ChannelClosed
 from tests.agent.chromium.rig import Rig
 
-WITHIN_S = 10.0
+WITHIN_S = 30.0
 Pixel = tuple[int, int, int]
 
 
@@ -96,7 +96,7 @@ def near(one: Pixel, other: Pixel) -> bool:
 async def watched(rig: Rig, context_id: str = "c") -> AsyncIterator[ChannelEnd]:
     """Watch a tab for as long as the block lasts; watching ends without an error."""
     end = ChannelEnd()
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         group.create_task(rig.browser.watch(context_id, end), name="watch")
         try:
             yield end
