@@ -15,6 +15,7 @@ from agent.link import FarmLink, HttpUploads
 from agent.machine.events import Heard, LinkDown, LinkUp
 from agent.ports import LinkRefused, StaleAssignment, UploadRefused
 from farm.protocol import messages as wire
+from tests.patience import PATIENCE_S
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 TOKEN = wire.Token(store_epoch=3, counter=14)
@@ -43,7 +44,7 @@ async def dialling(url: str) -> AsyncIterator[tuple[FarmLink, list[object]]]:
         task.cancel()
 
 
-async def until(condition: Callable[[], object], within_s: float = 10) -> None:
+async def until(condition: Callable[[], object], within_s: float = PATIENCE_S) -> None:
     async with asyncio.timeout(within_s):
         while not condition():
             await asyncio.sleep(0.005)
@@ -135,13 +136,13 @@ async def test_a_farm_that_reads_nothing_does_not_hold_the_agent_up(
         await socket.prepare(request)
         if request.transport is not None:
             request.transport.pause_reading()
-        await asyncio.sleep(30)
+        await asyncio.Event().wait()
         return socket
 
     async with serving("GET", "/v1/agent", deaf) as url, dialling(url) as (link, told):
         await until(lambda: LinkUp() in told)
         large = wire.Error(detail="x" * 1_000_000)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while LinkDown() not in told:
                 await link.send(large)
                 await asyncio.sleep(0)

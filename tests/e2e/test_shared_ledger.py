@@ -16,6 +16,7 @@ from tests.e2e.faults.watching import job, rested, submitted
 from tests.e2e.fleet import Fleet, fleet_over_one_ledger
 from tests.e2e.processes import eventually
 from tests.e2e.puppet import Puppet
+from tests.patience import PATIENCE_S
 from tests.stores.conftest import Databases, postgres, redis_url
 
 __all__ = ["postgres", "redis_url"]
@@ -42,7 +43,7 @@ def a_job(name: str, **more: object) -> dict[str, object]:
 
 
 async def eventually_empty(*puppets: Puppet) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while any(puppet.runs or puppet.tabs for puppet in puppets):
             await asyncio.sleep(0.02)
 
@@ -139,7 +140,7 @@ async def test_an_agent_that_dies_with_its_coordinator_is_given_up_after_a_windo
         assert not fleet.said("agent.gone", client_id="silent-b")
         assert "silent-a" not in {agent.client_id for agent in await second.agents()}
         reasons: list[object] = []
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not reasons:
                 event = await anext(told)
                 if isinstance(event, ClusterEventView) and event.kind == "agent_disconnected":

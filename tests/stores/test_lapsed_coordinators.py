@@ -13,6 +13,7 @@ from farm.core.model import Assignment, Capacity, Client, ContextId, LinkId, Tas
 from farm.core.reservation import Denial, Reservation
 from farm.stores.ports.routes import CoordinatorId, Links
 from farm.stores.redis import RedisRegistry, RedisRoutes
+from tests.patience import PATIENCE_S
 from tests.stores.pool import (
     LINK,
     T0,
@@ -215,7 +216,7 @@ class Process:
 
     async def says(self) -> str:
         assert self.running.stdout is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             return (await self.running.stdout.readline()).decode().strip()
 
     async def tries(self) -> tuple[str, str]:
@@ -263,7 +264,7 @@ async def watched(registry: RedisRegistry) -> AsyncIterator[RedisRegistry]:
 
 
 async def until(registry: RedisRegistry, condition: Callable[[Client], bool]) -> Client:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition(client := await only(registry)):
             await asyncio.sleep(0.01)
     return client

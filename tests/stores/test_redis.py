@@ -21,6 +21,7 @@ from farm.errors import ConflictError, StoreUnavailableError
 from farm.stores.ports.routes import CoordinatorId
 from farm.stores.redis import RedisClock, RedisCommandLog, RedisRegistry, RedisRoutes, connect
 from farm.stores.redis.scripts import SHARED
+from tests.patience import PATIENCE_S
 from tests.stores import redis_server
 from tests.stores.pool import (
     LINK,
@@ -255,7 +256,7 @@ async def test_what_was_reserved_by_a_redis_that_did_not_answer_is_given_back(
                 await reserve()
         finally:
             server.send_signal(signal.SIGCONT)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while (await only(registry)).used_slots() == 0:
                 pass
         await impatient.release_expired(now=T0)
@@ -342,7 +343,7 @@ async def test_the_scripts_stay_in_one_slot_of_a_cluster(redis_url: str, tmp_pat
     with redis_server.running(tmp_path, "--cluster-enabled", "yes") as url:
         registry = over(url)
         await _cluster(registry.redis, "ADDSLOTSRANGE", 0, 16383)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while "cluster_state:ok" not in await _cluster(registry.redis, "INFO"):
                 pass
         await registry.open(store_epoch=1)
@@ -449,7 +450,7 @@ async def test_a_change_by_one_coordinator_wakes_another(own_url: str) -> None:
     one, other = over(own_url, safety_s=60), over(own_url, safety_s=60)
     for registry in (one, other):
         await registry.open(store_epoch=1)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         for n in count():
             async with asyncio.TaskGroup() as group:
                 waits = [
@@ -470,7 +471,7 @@ async def test_a_change_by_one_coordinator_wakes_another(own_url: str) -> None:
 async def test_a_waiter_whose_message_was_lost_looks_by_itself(own_url: str) -> None:
     registry = over(own_url, safety_s=0.05)
     await registry.open(store_epoch=1)
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         group.create_task(registry.changed_since(registry.generation()))
         await _until_subscribed(registry.redis)
         await registry.redis.incr("{farm:0}:generation")
@@ -479,7 +480,7 @@ async def test_a_waiter_whose_message_was_lost_looks_by_itself(own_url: str) -> 
 
 
 async def _until_subscribed(redis: Redis) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not await redis.pubsub_channels():
             await asyncio.sleep(0.001)
 
@@ -547,7 +548,7 @@ async def test_what_calls_redis_again_and_again_can_be_cancelled_at_any_moment(
         while True:
             await registry.store_epoch()
 
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         loop = group.create_task(again_and_again())
         for _ in range(turns):
             await asyncio.sleep(0)

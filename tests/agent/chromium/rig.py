@@ -14,6 +14,7 @@ from farm.protocol.failures import Failure, Reason
 from farm.protocol.messages import StepStarted
 from farm.protocol.plan import BrowserOptions, Plan
 from tests.agent.chromium.journal import Journal, plan
+from tests.patience import PATIENCE_S
 
 PLAIN = "data:text/html,<title>plain</title><h1>Plain</h1>"
 FOR_EVER = {"type": "wait", "ms": 60_000}
@@ -48,7 +49,7 @@ class Rig:
             return await self.browser.run("c", plan(*steps, **keys), self.journal)
 
     async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while not condition():
                 await asyncio.sleep(0.01)
 

@@ -26,6 +26,7 @@ from farm.protocol.recordings import RecordingKind
 from tests.agent.chromium.conftest import Site
 from tests.agent.chromium.journal import goto, plan, script
 from tests.agent.chromium.rig import FOR_EVER, Rig
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.browser
 
@@ -385,7 +386,7 @@ async def test_a_browser_that_is_killed_fails_what_it_kept_and_not_the_logs(
     async with Rig(ffmpeg=ffmpeg) as rig:
         await rig.window()
         attempt = plan(goto(f"{site.url}/shop"), FOR_EVER, **recording(*EVERY), **allowed(site))
-        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
             run = group.create_task(rig.browser.run("c", attempt, rig.journal))
             await rig.until(lambda: rig.journal.begun("wait"))
             assert rig.info is not None

@@ -10,6 +10,7 @@ from agent.chromium.recording.recorder import RecordingFailed
 from agent.chromium.recording.recordings import Recordings
 from farm.protocol.recordings import Recording, RecordingKind
 from tests.agent.chromium.journal import Journal
+from tests.patience import PATIENCE_S
 
 
 class Growing:
@@ -51,7 +52,7 @@ async def test_what_ends_at_its_bound_as_the_attempt_does_is_not_cut_off(tmp_pat
     order = Recording(kinds=(RecordingKind.TRACE,), max_bytes=4096)
     recordings = Recordings(order, journal, [recorder], alone=lambda: True, clear=lambda: None)
     await recordings.begin()
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         watch = group.create_task(recordings.watch())
         await recorder.ends.wait()
         watch.cancel()
@@ -95,7 +96,7 @@ async def test_none_is_waited_for_longer_than_it_may_take(
         recorder.may_end.set()
     order = Recording(kinds=(RecordingKind.TRACE,))
     recordings = Recordings(order, journal, [recorder], alone=lambda: True, clear=lambda: None)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         await recordings.begin()
         await (recordings.hurry() if bound == "HURRY_S" else recordings.end(failed=True))
     assert journal.ends() == {"trace": ("failed", said)}

@@ -11,8 +11,8 @@ from PIL import Image
 
 from agent.ports import ChannelClosed
 from tests.agent.chromium.rig import Rig
+from tests.patience import PATIENCE_S
 
-WITHIN_S = 30.0
 Pixel = tuple[int, int, int]
 
 
@@ -58,7 +58,7 @@ class ChannelEnd:
         self._to_tab.put_nowait(None)
 
     async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(WITHIN_S), self._news:
+        async with asyncio.timeout(PATIENCE_S), self._news:
             await self._news.wait_for(condition)
 
     async def hears(self, op: str, **members: Any) -> dict[str, Any]:
