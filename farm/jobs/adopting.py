@@ -54,13 +54,16 @@ class SharedOrphans(Orphans):
         if attempt is None:
             await send(wire.Stored(command_id=entry.command_id, refused=True, done=True))
             return
-        job = await self._job_of(attempt)
-        await self._go_on(job, attempt, alive=entry.epoch == epoch_name)
+        await self._go_on_with(attempt, epoch_name, entry)
 
-    async def confirm(self, live: LiveAttempt, entry: wire.Running, send: Send) -> None:
+    async def confirm(
+        self, live: LiveAttempt, epoch_name: str, entry: wire.Running, send: Send
+    ) -> None:
         """Have the ledger say that an attempt in hand is this coordinator's, or let it go."""
         attempt = await self._found(live.client_id, entry)
-        if attempt is not None:
+        if attempt is not None and live.let_go:
+            await self._go_on_with(attempt, epoch_name, entry)
+        elif attempt is not None:
             live.taken_over(attempt)
         elif not live.over:
             live.move()
@@ -78,6 +81,10 @@ class SharedOrphans(Orphans):
         for attempt in attempts:
             if await self._shared.adopt(attempt.attempt_id):
                 await self._end(attempt, why)
+
+    async def _go_on_with(self, attempt: Attempt, epoch_name: str, entry: wire.Running) -> None:
+        job = await self._job_of(attempt)
+        await self._go_on(job, attempt, alive=entry.epoch == epoch_name)
 
     async def _found(self, client_id: ClientId, entry: wire.Running) -> Attempt | None:
         asked, found = self._taken.pop(entry.attempt_id, (None, None))

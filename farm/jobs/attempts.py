@@ -1,7 +1,7 @@
 """One attempt from its start to the job's next state. Each runs as one task of the dispatcher."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -23,7 +23,7 @@ from farm.jobs.files import JobSpec, Place, to_plan
 from farm.jobs.live import AttemptMovedError, LiveAttempt, LiveAttempts
 from farm.jobs.meters import AttemptMeters
 from farm.jobs.rules import AttemptRules
-from farm.jobs.watching import Watch, renew
+from farm.jobs.watching import Watch, release, renew
 from farm.manager.delivery import AppNode
 from farm.manager.handle import ContextHandle
 from farm.protocol import messages as wire
@@ -37,7 +37,10 @@ _STORE_PAUSE_S = 0.5
 
 
 class AttemptRunner:
-    """Runs attempts on handles, and finishes them in the ledger."""
+    """Runs attempts on handles, and finishes them in the ledger.
+
+    `take_back` is what `Owning` has, where others take attempts over.
+    """
 
     def __init__(
         self,
@@ -51,6 +54,7 @@ class AttemptRunner:
         rules: AttemptRules,
         meters: AttemptMeters,
         on_success: Callable[[], None],
+        take_back: Callable[[LiveAttempt], Awaitable[bool]] | None = None,
     ) -> None:
         self._ledger = ledger
         self._app_node = app_node
@@ -61,6 +65,7 @@ class AttemptRunner:
         self._rules = rules
         self._meters = meters
         self._on_success = on_success
+        self._take_back = take_back
         self._watch = Watch(app_node, clock, renew_interval_s=rules.renew_interval_s)
         self._deciding = Deciding(ledger, rules)
 
@@ -103,6 +108,8 @@ class AttemptRunner:
         place: Place,
     ) -> Job | None:
         """Go on with an attempt of an earlier life of the farm that its agent still holds."""
+        if self._live.get(attempt.attempt_id) is not None:
+            return None  # its agent has come on two links, one after the other
         live = self._take_in_hand(attempt, spec, place)
         live.sent, live.held = True, job.control in HELD
         if job.cancel_requested:
@@ -139,7 +146,7 @@ class AttemptRunner:
         if live is not None:
             self._live.discard(live)
         if handle is not None and not runs_on:
-            await _release(handle)
+            await release(handle)
 
     def _take_in_hand(self, attempt: Attempt, spec: JobSpec, place: Place) -> LiveAttempt:
         live = LiveAttempt(
@@ -253,12 +260,22 @@ class AttemptRunner:
                 finish = await self._deciding.finish(job, attempt, live, spec, end, now)
                 return finish, await self._ledger.finish(finish, now=now)
             except NotOwnerError:
-                if live is not None:
-                    live.move()
-                raise AttemptMovedError from None
+                if live is None or not end.answered or not await self._has_again(job, live):
+                    if live is not None:
+                        live.move()
+                    raise AttemptMovedError from None
             except StoreUnavailableError as error:
                 # Its end is known here and nowhere else, so there is nothing to do but to go on.
                 await self._pause(job, error)
+
+    async def _has_again(self, job: Job, live: LiveAttempt) -> bool:
+        """Own an attempt again whose agent has said here how it ended, and says it nowhere else."""
+        while self._take_back is not None:
+            try:
+                return await self._take_back(live)
+            except StoreUnavailableError as error:
+                await self._pause(job, error)
+        return False
 
     async def _confirm(self, live: LiveAttempt) -> None:
         try:
@@ -273,18 +290,3 @@ def _recordings(spec: JobSpec) -> tuple[Expected, ...]:
     if spec.record is None:
         return ()
     return tuple(Expected(kind.value, *FILES[kind]) for kind in spec.record.kinds)
-
-
-async def _release(handle: ContextHandle) -> None:
-    """Release, as soon as the store is there to be told; nobody else would before its time."""
-    while True:
-        try:
-            await handle.release()
-        except StoreUnavailableError as error:
-            log.warning("release.store_unavailable", reason=error.detail)
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                return  # the next life of the farm, or the sweep, ends it
-            await asyncio.sleep(_STORE_PAUSE_S)
-        else:
-            return

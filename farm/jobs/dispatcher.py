@@ -170,7 +170,7 @@ class JobDispatcher:
             if live_one is None or live_one.client_id != client_id:
                 await self._orphans.take_up(client_id, epoch_name, entry, send)
             else:
-                await self._orphans.confirm(live_one, entry, send)
+                await self._orphans.confirm(live_one, epoch_name, entry, send)
         # An orphan that is not listed is left to `sweep_gone`: this may be another process under
         # the same name, while the one that runs it is on its way.
 

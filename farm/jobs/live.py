@@ -48,6 +48,8 @@ class LiveAttempt:
     """Holds the reason, as `wire.Cancel` says it."""
     moved: asyncio.Future[str] = field(default_factory=_future)
     """Another coordinator has it, or has ended it."""
+    let_go: bool = False
+    """Its task has ended: nobody waits for what the agent says."""
     takes: int = 0
     """How often it was taken over while it was in hand; what was read of it before is old."""
 
@@ -67,8 +69,10 @@ class LiveAttempt:
             self.moved.set_result("")
 
     def taken_over(self, attempt: Attempt) -> None:
-        """It is this coordinator's, and so far."""
+        """It is this coordinator's, and so far; its task, if it has not let go yet, goes on."""
         self.takes += 1
+        if self.moved.done():
+            self.moved = _future()
         self.stored = max(self.stored, attempt.last_seq)
 
     def order_to_stop(self) -> wire.Cancel:
@@ -106,7 +110,9 @@ class LiveAttempts:
 
     def discard(self, attempt: LiveAttempt) -> None:
         """Let one go."""
-        self._by_id.pop(attempt.attempt_id, None)
+        attempt.let_go = True
+        if self._by_id.get(attempt.attempt_id) is attempt:
+            del self._by_id[attempt.attempt_id]
         if not self._by_id:
             self._empty.set()
 

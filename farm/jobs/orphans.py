@@ -112,7 +112,9 @@ class Orphans:
             self._attempts[entry.attempt_id] = attempt  # until the next hello
             raise
 
-    async def confirm(self, live: LiveAttempt, entry: wire.Running, send: Send) -> None:
+    async def confirm(
+        self, live: LiveAttempt, epoch_name: str, entry: wire.Running, send: Send
+    ) -> None:
         """An agent is back with an attempt that is in hand; here nobody else can have it."""
 
     async def expect(self, client_id: ClientId, running: Sequence[wire.Running]) -> None:

@@ -4,7 +4,7 @@ The ledger says whose they are, and refuses what anybody else says of them; here
 without having to say anything. An attempt is where its agent's link is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from farm.clock import Clock
@@ -22,6 +22,11 @@ class _Links:
     current: Mapping[ClientId, LinkId | None]
     """Those the registry has, of all agents."""
 
+    def of(self, client_id: ClientId) -> LinkId | None:
+        """Return the current link of an agent if it is here."""
+        here = self.here.get(client_id)
+        return here if self.current.get(client_id) == here else None
+
 
 class Owning:
     """Compares what is in hand with the ledger, and what agents do with both.
@@ -33,6 +38,7 @@ class Owning:
         live: The attempts in hand.
         clock: The time that all share.
         gone_after_s: After so long a silence nothing runs on an agent; see `GoneRule`.
+        end: Has a link closed that is held here, so that its agent says again what it runs.
     """
 
     def __init__(
@@ -44,6 +50,7 @@ class Owning:
         live: LiveAttempts,
         clock: Clock,
         gone_after_s: float,
+        end: Callable[[ClientId, LinkId], None],
     ) -> None:
         self._shared = shared
         self._registry = registry
@@ -51,6 +58,7 @@ class Owning:
         self._live = live
         self._clock = clock
         self._gone_after_s = gone_after_s
+        self._end = end
         self._since: dict[str, Instant] = {}
         """Attempts of this life's whose agent is linked elsewhere, or that nobody has in hand."""
 
@@ -62,29 +70,39 @@ class Owning:
         """
         seen = [(live, live.takes) for live in self._live.sent()]
         standing = await self._shared.standing([live.attempt_id for live, _ in seen])
-        snapshot = await self._registry.snapshot(now=self._clock())
-        links = _Links(
-            here=dict(self._app_node.links()),
-            current={client.client_id: client.link for client in snapshot.clients},
-        )
-        odd: set[str] = set()
+        links = await self._links()
+        odd: dict[str, Standing] = {}
         for live, takes in seen:
             if live.takes == takes and self._live.get(live.attempt_id) is live:
                 found = standing.get(live.attempt_id)
-                if await self._is_odd(live, found, links):
-                    odd.add(live.attempt_id)
+                if found is None:
+                    if not live.over:
+                        live.move()  # another has had it, and has ended it
+                elif await self._is_odd(live, found, links):
+                    odd[live.attempt_id] = found
         in_hand = {live.attempt_id for live in self._live.all()}
-        odd |= {one for one, found in standing.items() if found.mine and one not in in_hand}
-        await self._give_up(odd)
+        odd |= {one: found for one, found in standing.items() if found.mine and one not in in_hand}
+        await self._give_up(odd, links)
 
-    async def _is_odd(self, live: LiveAttempt, found: Standing | None, links: _Links) -> bool:
+    async def take_back(self, live: LiveAttempt) -> bool:
+        """Own an attempt again whose agent is here; False if it is another's, or has ended.
+
+        Raises:
+            StoreUnavailableError: If that can't be read, or written.
+        """
+        is_here = (await self._links()).of(live.client_id) is not None
+        return is_here and await self._take_back(live)
+
+    async def _links(self) -> _Links:
+        snapshot = await self._registry.snapshot(now=self._clock())
+        return _Links(
+            here=dict(self._app_node.links()),
+            current={client.client_id: client.link for client in snapshot.clients},
+        )
+
+    async def _is_odd(self, live: LiveAttempt, found: Standing, links: _Links) -> bool:
         """Do what follows; tell whether the attempt is this one's and its agent is elsewhere."""
-        if found is None:
-            if not live.over:
-                live.move()  # another has had it, and has ended it
-            return False
-        here, current = links.here.get(live.client_id), links.current.get(live.client_id)
-        is_here = here is not None and current == here
+        is_here = links.of(live.client_id) is not None
         if not found.mine:
             await self._take_back(live) if is_here else live.move()
             return False
@@ -93,9 +111,9 @@ class Owning:
         if live.client_id not in links.current:
             live.lose("the agent was given up as gone")
             return False
-        return not is_here and current is not None
+        return not is_here and links.current[live.client_id] is not None
 
-    async def _take_back(self, live: LiveAttempt) -> None:
+    async def _take_back(self, live: LiveAttempt) -> bool:
         """Its agent has been here last, and was asked about elsewhere for longer than here."""
         attempt = await self._shared.take_over(
             live.attempt_id,
@@ -105,17 +123,20 @@ class Owning:
         )
         if attempt is None:
             live.move()
-        else:
-            live.taken_over(attempt)
+            return False
+        live.taken_over(attempt)
+        return True
 
-    async def _give_up(self, odd: set[str]) -> None:
+    async def _give_up(self, odd: Mapping[str, Standing], links: _Links) -> None:
         """End what an agent has not taken along, and let go what nobody here looks after."""
         now = self._clock()
         self._since = {one: self._since.get(one, now) for one in odd}
-        for one, since in self._since.items():
-            if now - since <= self._gone_after_s:
-                continue
+        for one in [one for one, since in self._since.items() if now - since > self._gone_after_s]:
+            client_id = odd[one].client_id
             if (live := self._live.get(one)) is not None:
                 live.lose("the agent has gone to another coordinator")
+            elif (link := links.of(client_id)) is not None:
+                self._end(client_id, link)  # it goes on, and says so at its next hello alone
+                del self._since[one]
             else:
                 await self._shared.disown(one)

@@ -27,6 +27,8 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _AT_ONCE = 4
 """So many queued jobs are read at a time."""
+_CLAIMS_EVERY_S = 5.0
+"""So often it is seen to that nothing is claimed but what is being placed."""
 
 
 class Stir(Protocol):
@@ -80,6 +82,7 @@ class Placing:
         """The jobs in hand."""
         self._queued: dict[str, Namespace] = {}
         """Of those the ones whose attempt may not have begun, in the order of their turns."""
+        self._claims_kept_at = Instant(0.0)
         self._elsewhere: set[str] = set()
         """What others turned out to place, in this turn."""
         self._last: Pass | None = None
@@ -114,6 +117,7 @@ class Placing:
 
     async def place_all(self, group: asyncio.TaskGroup) -> None:
         """Place jobs until none is left that anybody can take."""
+        await self._keep_claims()
         self._taking.let_rested(self._clock())
         look = Pass.begin(self._last, self._state(), self._clock())
         self._leases.begin_turn()
@@ -203,6 +207,13 @@ class Placing:
                 await self._taking.give_back(begun)
         return claimed
 
+    async def _keep_claims(self) -> None:
+        """Let others place what is claimed and not in hand: it may be only they who can."""
+        now = self._clock()
+        if self._shared is not None and now - self._claims_kept_at >= _CLAIMS_EVERY_S:
+            await self._shared.keep_claims(frozenset(self._queued))
+            self._claims_kept_at = now
+
     async def _carry(self, job: Job, spec: JobSpec, begun: Taken, place: Place) -> None:
         del self._unstarted[job.job_id]
         ended = None
@@ -235,7 +246,7 @@ class Placing:
         try:
             await self._shared.give_up_claim(job.job_id)
         except StoreUnavailableError as error:
-            # It stays this one's, which places it again; or ends with this one's life.
+            # It is seen to later that it is not kept; or it ends with this one's life.
             log.warning("claim.not_given_up", job_id=job.job_id, reason=error.detail)
 
     async def give_back_unstarted(self) -> None:

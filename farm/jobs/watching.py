@@ -2,6 +2,8 @@
 
 import asyncio
 
+import structlog
+
 from farm.clock import Clock
 from farm.core.model import Instant
 from farm.errors import ClientAbsentError, StaleAssignmentError, StoreUnavailableError
@@ -11,9 +13,13 @@ from farm.jobs.live import AttemptMovedError, LiveAttempt
 from farm.manager.delivery import AppNode, SentCommand
 from farm.manager.handle import ContextHandle
 
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
 _BACKSTOP_S = 60.0
 """The agent keeps the job's clock; this long after it the farm asks it to stop, and as long after
 that it waits no more."""
+
+_STORE_PAUSE_S = 0.5
 
 
 class _Backstop:
@@ -106,3 +112,18 @@ async def renew(handle: ContextHandle | None) -> None:
         # ends the attempt is its result or the word that it is lost, not this; nor is a store that
         # is away, as the next time comes well before the assignment's end.
         return
+
+
+async def release(handle: ContextHandle) -> None:
+    """Release, as soon as the store is there to be told; nobody else would before its time."""
+    while True:
+        try:
+            await handle.release()
+        except StoreUnavailableError as error:
+            log.warning("release.store_unavailable", reason=error.detail)
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                return  # the next life of the farm, or the sweep, ends it
+            await asyncio.sleep(_STORE_PAUSE_S)
+        else:
+            return

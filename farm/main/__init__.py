@@ -23,7 +23,7 @@ from farm.api.polling import LongPolls, poll_routes
 from farm.api.readiness import Readiness
 from farm.api.verify import verify_route
 from farm.config import Settings
-from farm.core.model import DEFAULT_NAMESPACE
+from farm.core.model import DEFAULT_NAMESPACE, ClientId, LinkId
 from farm.core.namespaces import Origin
 from farm.jobs.identities import IdentityBook
 from farm.jobs.readings import Readings
@@ -112,13 +112,17 @@ async def _running(
     metrics: CollectorRegistry,
 ) -> AsyncIterator[Coordinator]:
     clock, registry, name = stores.clock, stores.registry, stores.coordinator
+
+    def end_link(client_id: ClientId, link: LinkId) -> None:
+        links.end(client_id, link)
+
     prober = Prober(
         registry,
         clock,
         coordinator=name or "farm",
         window_s=settings.link.window_s,
         metrics=metrics,
-        end=lambda client_id, link: links.end(client_id, link),
+        end=end_link,
         tell=lambda client_id, exclusion: registrations.verdict(client_id, exclusion),
     )
     app_node = AppNode(commands=stores.commands, relay=stores.relay, watcher=prober, clock=clock)
@@ -169,6 +173,7 @@ async def _running(
         shared=shared,
         relay=stores.relay,
         on_success=readiness.worked,
+        end_link=end_link,
     )
     sharing = None
     if name is not None:
@@ -229,7 +234,7 @@ async def _running(
         registry=registry,
         app_node=app_node,
         news=AgentNews(stores.events),
-        end_link=links.end,
+        end_link=end_link,
         clock=clock,
         drain_s=settings.link.drain_s,
         metrics=metrics,

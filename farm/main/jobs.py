@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 
 from farm.clock import Clock
+from farm.core.model import ClientId, LinkId
 from farm.jobs.attempts import AttemptRunner
 from farm.jobs.dispatcher import GoneRule, JobDispatcher
 from farm.jobs.feed import JobFeed
@@ -78,6 +79,7 @@ def jobs_of(
     shared: SharedLedger | None = None,
     relay: Relay | None = None,
     on_success: Callable[[], None] = lambda: None,
+    end_link: Callable[[ClientId, LinkId], None] = lambda *_: None,
     answer_s: float = ANSWER_S,
 ) -> Jobs:
     """Return them, over these stores.
@@ -97,6 +99,7 @@ def jobs_of(
         shared: The same ledger as one that others share.
         relay: Reaches those.
         on_success: Called when an attempt has succeeded.
+        end_link: Has a link closed that is held here, so that its agent dials again.
         answer_s: See `Interventions`.
     """
     feed, live = JobFeed(), LiveAttempts()
@@ -112,6 +115,17 @@ def jobs_of(
         provision_timeout_s=rules.provision_timeout_s,
         queues=queues,
     )
+    owning = None
+    if shared is not None:
+        owning = Owning(
+            shared=shared,
+            registry=registry,
+            app_node=app_node,
+            live=live,
+            clock=clock,
+            gone_after_s=rules.gone_after_s,
+            end=end_link,
+        )
     dispatcher = JobDispatcher(
         ledger=ledger,
         registry=registry,
@@ -126,6 +140,7 @@ def jobs_of(
             rules=rules.attempts,
             meters=AttemptMeters(CollectorRegistry() if metrics is None else metrics),
             on_success=on_success,
+            take_back=None if owning is None else owning.take_back,
         ),
         live=live,
         leases=Leases(identities.store),
@@ -138,18 +153,9 @@ def jobs_of(
         shared=shared,
     )
     interventions = Interventions(live, app_node, random_id, answer_s=answer_s)
-    neighbours = owning = None
-    if shared is not None:
-        owning = Owning(
-            shared=shared,
-            registry=registry,
-            app_node=app_node,
-            live=live,
-            clock=clock,
-            gone_after_s=rules.gone_after_s,
-        )
-        if relay is not None:
-            neighbours = Neighbours(relay, feed, dispatcher, interventions)
+    neighbours = None
+    if shared is not None and relay is not None:
+        neighbours = Neighbours(relay, feed, dispatcher, interventions)
     return Jobs(
         feed=feed,
         live=live,

@@ -102,6 +102,8 @@ class Farm:
         self.identities = identity_book(database, self.clock)
         self.events = MemoryClusterEvents(self.clock)
         self.metrics = CollectorRegistry()
+        self.ended: list[tuple[ClientId, LinkId]] = []
+        """The links it wanted closed."""
         self.deployments = SqlDeployments(database)
         self.queues = DeclaredQueues((), self.deployments, clock=self.clock)
         jobs = jobs_of(
@@ -128,6 +130,7 @@ class Farm:
             placements=placements,
             coordinator=name,
             shared=self.shared,
+            end_link=lambda *link: self.ended.append(link),
             answer_s=answer_s,
         )
         self.feed, self.live, self.manager = jobs.feed, jobs.live, jobs.manager

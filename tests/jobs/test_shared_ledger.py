@@ -86,6 +86,26 @@ async def test_two_that_dispatch_from_one_queue_begin_each_job_once(cluster: Clu
         await comes_true(lambda: nothing_held(farms[0]))
 
 
+async def test_what_one_has_claimed_without_knowing_it_is_placed_by_another(
+    cluster: Cluster,
+) -> None:
+    agent = Agent(automatic=True)
+    async with cluster.of("one", "two") as (one, two), living(agent):
+        assert one.shared is not None
+        job_id = await one.submit()
+        assert await one.shared.claim(job_id)  # the answer was lost, or could not be undone
+        await agent.dial(two)
+
+        async def placed() -> bool:
+            await one.passes(6)
+            await two.registry.heard(agent_id(agent), agent.link, now=one.now)
+            two.now = one.now
+            two.dispatcher.wake()
+            return (await two.job(job_id)).state is JobState.SUCCEEDED
+
+        await comes_true(placed)
+
+
 async def nothing_held(farm: Farm) -> bool:
     return not await held(farm)
 
@@ -169,6 +189,85 @@ async def test_who_asked_too_late_gives_an_attempt_back_to_where_its_agent_is(
         assert one.live.of_job(job_id) is not None
         await agent.end()
         await one.state(job_id, "succeeded")
+
+
+async def test_a_result_is_stored_where_its_agent_is_though_another_has_asked_too_late(
+    cluster: Cluster,
+) -> None:
+    agent = Agent()
+    async with cluster.of("one", "two") as (one, two), living(agent):
+        await agent.dial(one)
+        job_id = await one.submit()
+        await agent.start()
+        await two.dispatcher.agent_comes(agent_id(agent), agent.listing())
+        await agent.end()
+        job = await one.state(job_id, "succeeded")
+        assert (job.attempts, len(await one.attempts(job_id))) == (1, 1)
+        await comes_true(lambda: nothing_held(one))
+        assert not agent.runs
+
+
+async def test_an_agent_that_comes_back_before_its_run_is_let_go_goes_on_with_it(
+    cluster: Cluster,
+) -> None:
+    agent = Agent()
+    async with cluster.of("one", "two") as (one, two), living(agent):
+        await agent.dial(one)
+        job_id = await one.submit()
+        await agent.start()
+        await agent.dial(two)
+        live = one.live.of_job(job_id)
+        assert live is not None
+        live.move()
+        await agent.dial(one)
+        await two.owning.look()
+        await until(lambda: two.live.of_job(job_id) is None)
+        assert (await agent.tell(wire.Notice(code="c", detail="d"), first=2)).seq == 2
+        await agent.end()
+        await one.state(job_id, "succeeded")
+        assert len(await one.attempts(job_id)) == 1
+
+
+async def test_an_agent_whose_run_nobody_looks_after_is_asked_again_what_it_runs(
+    cluster: Cluster,
+) -> None:
+    agent = Agent()
+    async with cluster.of("one") as (one,), living(agent):
+        await agent.dial(one)
+        job_id = await one.submit()
+        await agent.start()
+        live = one.live.of_job(job_id)
+        assert live is not None
+        live.move()
+        await until(lambda: one.live.of_job(job_id) is None)
+        await one.owning.look()
+        await one.passes(GONE_S + 1)
+        assert one.ended == []
+        for _ in range(2):
+            await one.owning.look()
+        assert one.ended == [(agent_id(agent), agent.link)]
+        await agent.dial(one)
+        await agent.end()
+        await one.state(job_id, "succeeded")
+        assert len(await one.attempts(job_id)) == 1
+
+
+async def test_an_agent_that_comes_on_two_links_has_its_run_looked_after_once(
+    cluster: Cluster,
+) -> None:
+    agent = Agent()
+    async with living(agent), cluster.of("two") as (two,):
+        async with cluster.of("one") as (one,):
+            await agent.dial(one)
+            job_id = await one.submit()
+            await agent.start()
+        async with asyncio.TaskGroup() as group:
+            for _ in range(2):
+                group.create_task(agent.dial(two))
+        await agent.end()
+        await two.state(job_id, "succeeded")
+        again = f"job {job_id} again"
+        await until(lambda: all(task.get_name() != again for task in asyncio.all_tasks()))
 
 
 def agent_id(agent: Agent) -> ClientId:

@@ -170,6 +170,19 @@ async def test_a_job_that_one_has_claimed_is_not_due_for_the_others_until_it_giv
     assert await other.due() == ["j1"]
 
 
+async def test_who_keeps_some_claims_gives_up_all_its_others_and_nobody_elses(
+    two: list[Member],
+) -> None:
+    one, other = two
+    for job_id, member in (("j1", one), ("j2", one), ("j3", other)):
+        await accepted(one.ledger, job_id)
+        assert await member.shared.claim(job_id)
+    await one.shared.keep_claims({"j2"})
+    assert (await one.due(), await other.due()) == (["j1", "j2"], ["j1", "j3"])
+    await one.shared.keep_claims(())
+    assert await other.due() == ["j1", "j2", "j3"]
+
+
 async def test_a_claim_ends_with_its_life_and_with_the_start(
     two: list[Member], postgres: Databases, url: str
 ) -> None:

@@ -3,6 +3,8 @@
 A claim spares the others the work. That one of them starts the job rests on the start alone.
 """
 
+from collections.abc import Collection
+
 from sqlalchemy import Connection, bindparam, exists, or_, select, update
 
 from farm.core.job_states import JobState
@@ -32,6 +34,14 @@ _GIVE_UP_CLAIM = (
     .where(_jobs.c.job_id == bindparam("b_job_id"), _jobs.c.claimed_by == bindparam("life"))
     .values(claimed_by=None)
 )
+_KEEP = (
+    update(_jobs)
+    .where(
+        _jobs.c.claimed_by == bindparam("life"),
+        _jobs.c.job_id.not_in(bindparam("kept", expanding=True)),
+    )
+    .values(claimed_by=None)
+)
 _CLAIMED = select(_jobs.c.job_id).where(
     _jobs.c.claimed_by.is_not(None), _jobs.c.claimed_by != bindparam("life"), _IS_LIVING
 )
@@ -45,6 +55,11 @@ def claim(connection: Connection, job_id: str, life: int) -> bool:
 def give_up_claim(connection: Connection, job_id: str, life: int) -> None:
     """Claim it no more."""
     connection.execute(_GIVE_UP_CLAIM, {"b_job_id": job_id, "life": life})
+
+
+def keep_claims(connection: Connection, job_ids: Collection[str], life: int) -> None:
+    """Claim nothing any more but these."""
+    connection.execute(_KEEP, {"life": life, "kept": sorted(job_ids)})
 
 
 def claimed_by_others(connection: Connection, life: int) -> frozenset[str]:

@@ -57,9 +57,12 @@ _DISOWN = (
 _ORPHANS = attempts.ALL.where(
     _IS_ORPHAN, _attempts.c.orphaned_at <= NOW - bindparam("for_s")
 ).order_by(_attempts.c.id)
-_STANDING = select(_attempts.c.attempt_id, _attempts.c.owner, _jobs.c.cancel_requested).join_from(
-    _attempts, _jobs
-)
+_STANDING = select(
+    _attempts.c.attempt_id,
+    _attempts.c.client_id,
+    _attempts.c.owner,
+    _jobs.c.cancel_requested,
+).join_from(_attempts, _jobs)
 
 
 def take_over(
@@ -112,7 +115,11 @@ def standing(
         or_(_attempts.c.owner == life, _attempts.c.attempt_id.in_(attempt_ids)),
     )
     return {
-        row.attempt_id: Standing(mine=row.owner == life, cancel_requested=row.cancel_requested)
+        row.attempt_id: Standing(
+            client_id=ClientId(row.client_id),
+            mine=row.owner == life,
+            cancel_requested=row.cancel_requested,
+        )
         for row in connection.execute(query)
     }
 

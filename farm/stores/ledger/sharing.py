@@ -41,6 +41,10 @@ class SqlSharing:
         """Claim it no more."""
         await self._write(lambda db, life: claiming.give_up_claim(db, job_id, life))
 
+    async def keep_claims(self, job_ids: Collection[str]) -> None:
+        """Claim nothing any more but these."""
+        await self._write(lambda db, life: claiming.keep_claims(db, job_ids, life))
+
     async def take_over(
         self, attempt_id: str, *, client_id: ClientId, token: Token, command_id: str
     ) -> Attempt | None:

@@ -12,6 +12,7 @@ from farm.stores.records import Attempt
 class Standing:
     """How an attempt that runs stands with a coordinator."""
 
+    client_id: ClientId
     mine: bool
     cancel_requested: bool
     """Of its job."""
@@ -44,6 +45,14 @@ class SharedLedger(Protocol):
 
     async def give_up_claim(self, job_id: str) -> None:
         """Let others place it, if it is claimed by this life and still queued."""
+        ...
+
+    async def keep_claims(self, job_ids: Collection[str]) -> None:
+        """Let others place all that this life has claimed but these.
+
+        A claim may be there that its coordinator knows nothing of: of one that could not be given
+        up, or was made without the answer that it was.
+        """
         ...
 
     async def take_over(
