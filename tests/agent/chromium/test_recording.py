@@ -458,6 +458,25 @@ class TestFindingAnEncoder:
         env = {"PATH": "/nowhere", "HOME": str(tmp_path)}
         assert await find_ffmpeg(None, env) is None
 
+    async def test_one_that_takes_long_to_answer_is_used(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        slow, asked = tmp_path / "ffmpeg", tmp_path / "asked"
+        os.mkfifo(asked)
+        slow.write_text(f"#!/bin/sh\nread go <{asked}\necho libvpx\n")
+        slow.chmod(0o755)
+        loop = asyncio.get_running_loop()
+        running = loop.time
+        async with asyncio.TaskGroup() as group:
+            finding = group.create_task(find_ffmpeg(str(slow), os.environ))
+            answer = await asyncio.to_thread(asked.open, "w")
+            monkeypatch.setattr(loop, "time", lambda: running() + 10)
+            for _ in range(3):
+                await asyncio.sleep(0)
+            answer.write("go\n")
+            answer.close()
+        assert finding.result() == str(slow)
+
     async def test_one_without_the_encoder_is_none(self, tmp_path: Path) -> None:
         poor = tmp_path / "ffmpeg"
         shutil.copy("/bin/true", poor)
