@@ -166,7 +166,7 @@ class AgentLink:
         client_id = registration.client.client_id
         log.info("agent.left", client_id=client_id, reason=bye.reason)
         _tell_of_user_windows(client_id, bye.user_windows_lost)
-        await self._deps.dispatcher.agent_is_gone(client_id, "the agent has left")
+        await self._deps.dispatcher.agents.is_gone(client_id, "the agent has left")
         await registration.end(LeavingReason.DEREGISTERED)
         await self._socket.close()
 
@@ -209,7 +209,7 @@ class AgentLink:
         client_id = registered.client_id
         self._reports.begin()
         await deps.tokens.note(client_id, self._bearer.token_id)
-        await deps.dispatcher.agent_comes(client_id, running)
+        await deps.dispatcher.agents.comes(client_id, running)
         deps.interventions.advertised(client_id, hello.capabilities)
         await self.send(
             wire.Welcome(
@@ -223,7 +223,7 @@ class AgentLink:
         # From here on an earlier link is not used any more: what it would carry would be lost after
         # the comparison that follows, and nobody would miss it.
         await deps.app_node.attach(client_id, self._id, self.send)
-        await deps.dispatcher.agent_is_back(client_id, hello.epoch, running, self.send)
+        await deps.dispatcher.agents.is_back(client_id, hello.epoch, running, self.send)
         deps.dispatcher.wake()
         _tell_of_user_windows(client_id, hello.user_windows_lost)
         log.info(
@@ -266,7 +266,7 @@ class AgentLink:
                 await self.send(wire.Stored(command_id=result.command_id, done=True))
             return
         attempt_id = result.attempt_id
-        if attempt_id is None or await self._deps.dispatcher.attempt_is_over(attempt_id):
+        if attempt_id is None or await self._deps.dispatcher.agents.attempt_is_over(attempt_id):
             await self.send(wire.Stored(command_id=result.command_id, refused=True, done=True))
 
     async def _gone(self) -> None:
@@ -277,7 +277,7 @@ class AgentLink:
         try:
             if await self._registration.end():
                 log.info("agent.link_closed", client_id=client_id)
-                await deps.dispatcher.link_closed(client_id)
+                await deps.dispatcher.agents.link_closed(client_id)
         except StoreUnavailableError as error:
             log.warning("link.store_unavailable", reason=error.detail)
         # Whether it was the current one is asked again when anything is released.

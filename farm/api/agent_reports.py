@@ -66,7 +66,7 @@ class AgentReports:
         )
         if isinstance(gone, Denial):
             return
-        self._deps.dispatcher.context_is_gone(gone)
+        self._deps.dispatcher.agents.context_is_gone(gone)
         await self._release_forgotten(client, report)
 
     async def _note_draining(self, client: Client, report: wire.Report) -> None:

@@ -187,6 +187,7 @@ class AttemptRunner:
             except StoreUnavailableError as error:
                 doubtful = True
                 await self._pause(job, error)
+                await renew(handle)
                 continue
             if attempt is not None:
                 self._meters.dispatched(job.namespace)
@@ -216,6 +217,7 @@ class AttemptRunner:
             recording_max_bytes=self._rules.recording_max_bytes,
         )
         try:
+            await handle.renew()  # it was taken for a moment only
             sent = await handle.send(
                 attempt.command_id,
                 wire.RunPlan(plan=plan, last=True),

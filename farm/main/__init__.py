@@ -188,7 +188,7 @@ async def _running(
             ledger=ledger,
             jobs=jobs.service,
             clock=clock,
-            agent_is_gone=jobs.dispatcher.agent_is_gone,
+            agent_is_gone=jobs.dispatcher.agents.is_gone,
         ),
         lambda: tokens.lend(scope="agent", namespace=VERIFY, name="farm verify"),
     )

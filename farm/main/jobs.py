@@ -8,8 +8,9 @@ from prometheus_client import CollectorRegistry
 from farm.clock import Clock
 from farm.config import Settings
 from farm.core.model import ClientId, LinkId
+from farm.jobs.agents import GoneRule
 from farm.jobs.attempts import AttemptRunner
-from farm.jobs.dispatcher import GoneRule, JobDispatcher
+from farm.jobs.dispatcher import JobDispatcher
 from farm.jobs.feed import JobFeed
 from farm.jobs.identities import IdentityBook
 from farm.jobs.ids import random_id

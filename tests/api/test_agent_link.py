@@ -412,7 +412,7 @@ async def test_a_silent_agent_is_not_heard_again_before_it_says_hello(
 ) -> None:
     await agent.greeted()
     await served.farm.passes(WINDOW_S * 2.25 + 0.1)
-    await served.farm.dispatcher.sweep_gone()
+    await served.farm.dispatcher.agents.sweep_gone()
     assert await client(served) is None
     await agent.link.send(wire.Heartbeat(epoch_number=1, nonce="late"))
     await until(lambda: agent.count(LinkDown))
@@ -473,7 +473,7 @@ async def test_that_a_link_closed_is_told_as_just_that_and_once(
     await served.links.close_all()
     await until(lambda: len(news(served)) == 2)
     await served.farm.passes(100 * WINDOW_S)
-    await served.farm.dispatcher.sweep_gone()
+    await served.farm.dispatcher.agents.sweep_gone()
     assert news(served) == [("agent_connected", None), ("agent_disconnected", "disconnect")]
 
 
@@ -482,7 +482,7 @@ async def test_that_an_agent_was_silent_for_too_long_is_told_as_a_timeout(
 ) -> None:
     await agent.greeted()
     await served.farm.passes(100 * WINDOW_S)
-    await served.farm.dispatcher.sweep_gone()
+    await served.farm.dispatcher.agents.sweep_gone()
     assert news(served) == [("agent_connected", None), ("agent_disconnected", "timeout")]
 
 

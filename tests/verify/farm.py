@@ -196,7 +196,7 @@ async def serving(
             ledger=ledger,
             jobs=jobs.service,
             clock=clock,
-            agent_is_gone=dispatcher.agent_is_gone,
+            agent_is_gone=dispatcher.agents.is_gone,
         )
         verifier = Verifier(
             farm,
