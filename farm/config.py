@@ -41,6 +41,11 @@ class LinkSettings(BaseModel):
     max_frame_bytes: Annotated[int, Field(ge=65_536, le=268_435_456)] = 32 * 1024 * 1024
     """The largest message taken from an agent."""
 
+    @property
+    def gone_after_s(self) -> float:
+        """After so long a silence nothing of an agent runs any more."""
+        return self.window_s * self.gone_after_windows
+
 
 class ArtifactSettings(BaseModel):
     """Files that jobs produce."""

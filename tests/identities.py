@@ -4,7 +4,7 @@ from farm.clock import Clock
 from farm.jobs.identities import IdentityBook
 from farm.stores.keyring import Keyring, new_key
 from farm.stores.ledger import SqlIdentities
-from farm.stores.ledger.ledger import Database
+from farm.stores.ledger.database import Database
 
 MAX_STATE = 20_000
 

@@ -216,7 +216,7 @@ class Tabs:
         self.changed = True
 
     def release(self, context_id: str, token: wire.Token | None, now: float) -> list[Instruction]:
-        """The assignment has ended: close an anonymous window, make an identity's tab clean."""
+        """The assignment has ended: what was used of it closes, or is offered as new."""
         tab = self._tabs.get(context_id)
         if tab is None or (tab.token is not None and tab.token != token):
             return []
@@ -226,15 +226,17 @@ class Tabs:
             # Its token has ended: a run under it that comes late is not begun.
             self._last_token[context_id] = token
         window = self._windows[tab.window_id]
+        # Not used under it: the farm has heard that it is clean, and may have lent it anew.
+        tab.reset |= token is not None and tab.token is None
         tab.token = None
         self.changed = True
         if tab.gone:
             self._forget(tab)
             self.touch()
             return []
+        window.used_at = now
         if window.identity is None and not window.flow:
             return self._release_anonymous(window, tab)
-        window.used_at = now
         if tab.state is TabState.CRASHED:
             tab.state = TabState.CLOSING
             return [ev.CloseTab(context_id)]
@@ -295,12 +297,13 @@ class Tabs:
         return instructions
 
     def close_idle(self, now: float) -> list[Instruction]:
-        """Close the windows of identities that nobody has used for long."""
+        """Close what nobody has used for long: windows of identities, and those offered again."""
         instructions: list[Instruction] = []
         for window in list(self._windows.values()):
             unused = now - window.used_at > self._identity_idle_s
             free = all(tab.state is TabState.IDLE and tab.token is None for tab in self._in(window))
-            kept = window.flow or (window.prepared and not window.uses)
+            lent_before = any(tab.reset for tab in self._in(window))
+            kept = window.flow or (window.prepared and not lent_before)
             if unused and free and not window.closing and not kept:
                 instructions += self._close_window(window)
         return instructions

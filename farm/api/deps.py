@@ -26,9 +26,9 @@ from farm.manager.misses import Miss
 from farm.manager.namespaces import NamespaceBook
 from farm.stores.ports.artifacts import ArtifactStore
 from farm.stores.ports.cluster_events import ClusterEvents
+from farm.stores.ports.contexts import ContextRegistry
 from farm.stores.ports.deployments import Deployments
 from farm.stores.ports.ledger import Ledger
-from farm.stores.ports.registries import ContextRegistry
 
 Owns = Callable[[str, ClientId], Awaitable[bool]]
 """(token_id, client_id) -> whether this token was the last to be connected as this agent."""

@@ -13,7 +13,7 @@ from http import HTTPStatus
 import structlog
 from aiohttp import web
 
-from farm.api.agent_link import AgentLinks
+from farm.api.agent_links import AgentLinks
 from farm.api.answers import answer, large_body_of
 from farm.api.deps import principal_of
 from farm.api.poll_forwarding import PollForwarding

@@ -50,10 +50,9 @@ async def withdraw(client: FarmClient, name: Name, as_json: AsJson = False) -> E
 
 
 def _write(found: Sequence[DeploymentView], *, as_json: bool) -> None:
-    if as_json:
-        output.write_json(output.of_models(found))
-        return
-    output.write_table(
+    output.write_models(
+        found,
         ("DEPLOYMENT", "QUEUES", "AGENTS", "DECLARED"),
         ((d.name, list(d.queues), d.agents, f"{d.updated_at:%Y-%m-%d %H:%M:%S}") for d in found),
+        as_json=as_json,
     )

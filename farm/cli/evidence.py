@@ -47,10 +47,8 @@ async def command(
 async def delivery(client: FarmClient, as_json: AsJson = False) -> ExitCode:
     """List how the delivery of commands fares, by agent."""
     found = await client.delivery()
-    if as_json:
-        output.write_json(output.of_models(found))
-        return ExitCode.SUCCEEDED
-    output.write_table(
+    output.write_models(
+        found,
         ("AGENT", "LINKED", "ADMITTED", "IN FLIGHT", "UNACKNOWLEDGED", "OLDEST", "FAILURES"),
         (
             (
@@ -64,5 +62,6 @@ async def delivery(client: FarmClient, as_json: AsJson = False) -> ExitCode:
             )
             for one in found.items
         ),
+        as_json=as_json,
     )
     return ExitCode.SUCCEEDED

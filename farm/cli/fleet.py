@@ -24,10 +24,8 @@ async def agents(
     found = await client.agents()
     if deployment is not None:
         found = tuple(agent for agent in found if agent.deployment == deployment)
-    if as_json:
-        output.write_json(output.of_models(found))
-        return ExitCode.SUCCEEDED
-    output.write_table(
+    output.write_models(
+        found,
         (
             "AGENT",
             "TYPE",
@@ -57,6 +55,7 @@ async def agents(
             )
             for agent in found
         ),
+        as_json=as_json,
     )
     return ExitCode.SUCCEEDED
 
@@ -81,10 +80,8 @@ def _windows(number: int, prepared: int) -> str:
 async def workers(client: FarmClient, as_json: AsJson = False) -> ExitCode:
     """List the tabs work can run in, and what they are lent to."""
     found = await client.workers()
-    if as_json:
-        output.write_json(output.of_models(found))
-        return ExitCode.SUCCEEDED
-    output.write_table(
+    output.write_models(
+        found,
         (
             "WORKER",
             "AGENT",
@@ -114,6 +111,7 @@ async def workers(client: FarmClient, as_json: AsJson = False) -> ExitCode:
             for worker in found
         ),
         whole={"LIVE"},
+        as_json=as_json,
     )
     return ExitCode.SUCCEEDED
 
@@ -131,10 +129,8 @@ def _lent_to(assignment: AssignmentView | None) -> tuple[str | None, str | None]
 async def windows(client: FarmClient, as_json: AsJson = False) -> ExitCode:
     """List the browser windows."""
     found = await client.windows()
-    if as_json:
-        output.write_json(output.of_models(found))
-        return ExitCode.SUCCEEDED
-    output.write_table(
+    output.write_models(
+        found,
         ("WINDOW", "AGENT", "IDENTITY", "OWNER", "TABS", "PREPARED", "BOUNDS"),
         (
             (
@@ -148,6 +144,7 @@ async def windows(client: FarmClient, as_json: AsJson = False) -> ExitCode:
             )
             for w in found
         ),
+        as_json=as_json,
     )
     return ExitCode.SUCCEEDED
 

@@ -23,10 +23,8 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The identity's name."
 async def list_(client: FarmClient, as_json: AsJson = False) -> ExitCode:
     """List the saved identities."""
     found = await client.identities()
-    if as_json:
-        output.write_json(output.of_models(found))
-        return ExitCode.SUCCEEDED
-    output.write_table(
+    output.write_models(
+        found,
         ("NAME", "VERSION", "OPTIONS", "PROXY", "COOKIES", "ORIGINS", "SAVED", "IN USE"),
         (
             (
@@ -42,6 +40,7 @@ async def list_(client: FarmClient, as_json: AsJson = False) -> ExitCode:
             for one in found
         ),
         whole=("NAME",),
+        as_json=as_json,
     )
     return ExitCode.SUCCEEDED
 

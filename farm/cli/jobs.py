@@ -90,10 +90,8 @@ async def list_jobs(
         cursor = page.next_cursor
         if cursor is None:
             break
-    if as_json:
-        output.write_json(output.of_models(found))
-        return ExitCode.SUCCEEDED
-    output.write_table(
+    output.write_models(
+        found,
         ("ID", "NAME", "STATE", "ATTEMPTS", "ITEMS", "FILES", "CREATED", "NOTE"),
         (
             (
@@ -109,6 +107,7 @@ async def list_jobs(
             for job in found
         ),
         whole={"ID", "STATE"},
+        as_json=as_json,
     )
     return ExitCode.SUCCEEDED
 

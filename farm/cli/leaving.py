@@ -61,7 +61,6 @@ async def _until_gone(client: FarmClient, leaving: dict[str, str]) -> None:
 
 
 def _write(left: tuple[LeftView, ...], *, as_json: bool) -> None:
-    if as_json:
-        output.write_json(output.of_models(left))
-        return
-    output.write_table(("AGENT", "OUTCOME"), ((one.client_id, one.outcome) for one in left))
+    output.write_models(
+        left, ("AGENT", "OUTCOME"), ((one.client_id, one.outcome) for one in left), as_json=as_json
+    )

@@ -58,10 +58,8 @@ async def place(
 
 
 def _write(found: list[NamespaceView], *, as_json: bool, single: bool = False) -> None:
-    if as_json:
-        output.write_json(output.of_models(found[0] if single else found))
-        return
-    output.write_table(
+    output.write_models(
+        found[0] if single else found,
         ("NAMESPACE", "PLACEMENT", "NODES", "ORIGIN", "CREATED"),
         (
             (
@@ -74,4 +72,5 @@ def _write(found: list[NamespaceView], *, as_json: bool, single: bool = False) -
             for one in found
         ),
         whole=("NAMESPACE",),
+        as_json=as_json,
     )

@@ -91,6 +91,21 @@ def complain(text: str) -> None:
         say(f"  {line}")
 
 
+def write_models(
+    models: BaseModel | Iterable[BaseModel],
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    as_json: bool,
+    whole: Collection[str] = (),
+) -> None:
+    """Write resources as data: all there is of them as JSON, or what fits as a table."""
+    if as_json:
+        write_json(of_models(models))
+    else:
+        write_table(columns, rows, whole=whole)
+
+
 def write_table(
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],

@@ -30,10 +30,8 @@ async def pools(
 
 
 def _write_pools(found: tuple[PoolView, ...], as_json: bool) -> None:
-    if as_json:
-        output.write_json(output.of_models(found))
-        return
-    output.write_table(
+    output.write_models(
+        found,
         ("QUEUE", "AGENTS", "DRAINING", "SLOTS", "FREE", "QUEUED", "VERDICT", "NODES", "WORK"),
         (
             (
@@ -49,14 +47,13 @@ def _write_pools(found: tuple[PoolView, ...], as_json: bool) -> None:
             )
             for pool in found
         ),
+        as_json=as_json,
     )
 
 
 def _write_unserved(found: tuple[UnservedView, ...], as_json: bool) -> None:
-    if as_json:
-        output.write_json(output.of_models(found))
-        return
-    output.write_table(
+    output.write_models(
+        found,
         ("QUEUE", "NODE", "JOBS", "OLDEST", "AGE", "VERDICT", "REASON", "DETAIL", "REMEDY"),
         (
             (
@@ -73,6 +70,7 @@ def _write_unserved(found: tuple[UnservedView, ...], as_json: bool) -> None:
             for one in found
         ),
         whole={"OLDEST"},
+        as_json=as_json,
     )
 
 

@@ -10,6 +10,7 @@ from farm.core.control import HELD
 from farm.core.job_states import AttemptState, JobState
 from farm.errors import (
     ClientAbsentError,
+    ConflictError,
     NotFoundError,
     NotOwnerError,
     StaleAssignmentError,
@@ -186,6 +187,7 @@ class AttemptRunner:
             except StoreUnavailableError as error:
                 doubtful = True
                 await self._pause(job, error)
+                await renew(handle)
                 continue
             if attempt is not None:
                 self._meters.dispatched(job.namespace)
@@ -215,6 +217,7 @@ class AttemptRunner:
             recording_max_bytes=self._rules.recording_max_bytes,
         )
         try:
+            await handle.renew()  # it was taken for a moment only
             sent = await handle.send(
                 attempt.command_id,
                 wire.RunPlan(plan=plan, last=True),
@@ -259,6 +262,8 @@ class AttemptRunner:
             try:
                 finish = await self._deciding.finish(job, attempt, live, spec, end, now)
                 return finish, await self._ledger.finish(finish, now=now)
+            except ConflictError:
+                continue  # it has said more meanwhile, such as that an effect begins
             except NotOwnerError:
                 if live is None or not end.answered or not await self._has_again(job, live):
                     if live is not None:

@@ -97,6 +97,7 @@ class Deciding:
                 match_key(spec, job.namespace, Place.TAB) if decision.falls_back else None
             ),
             records=spec.record is not None,
+            rests_on=attempt.last_seq,
         )
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from farm.core.model import ClientId
 from farm.errors import ClientAbsentError
 from farm.jobs.live import LiveAttempt, LiveAttempts
-from farm.manager.delivery import AppNode, to_wire_token
+from farm.manager.commands import to_wire_token
+from farm.manager.delivery import AppNode
 from farm.protocol import messages as wire
 
 ANSWER_S = 5.0

@@ -67,6 +67,11 @@ class Orphans:
     def __contains__(self, attempt_id: str) -> bool:
         return attempt_id in self._attempts
 
+    @property
+    def begun(self) -> bool:
+        """Whether it is known what earlier lives have left."""
+        return self._group is not None
+
     def begin(self, attempts: Iterable[Attempt], group: asyncio.TaskGroup) -> None:
         """Take these for orphans; what is taken up again runs in the group."""
         self._begun_at = self._clock()

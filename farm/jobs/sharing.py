@@ -11,8 +11,8 @@ from farm.core.model import ClientId, Instant, is_link_of
 from farm.errors import NotFoundError
 from farm.jobs.live import LiveAttempts
 from farm.protocol import messages as wire
+from farm.stores.ports.contexts import ContextRegistry
 from farm.stores.ports.ledger import Ledger
-from farm.stores.ports.registries import ContextRegistry
 
 
 class Sharing:

@@ -21,6 +21,9 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 _REST_S = 1.0
 """Nothing is created for so long on an agent on which that has just failed."""
 
+_UNBEGUN_S = 30.0
+"""For so long a context is held for an attempt that has not begun. Who takes it may die."""
+
 Taken = Acquired | Creation
 """A context that is held, or the room for one."""
 
@@ -73,17 +76,21 @@ class Taking:
     ) -> tuple[Taken | NotAcquired, Request]:
         request = request_for(job.job_id, job.namespace, spec, place, options)
         asked = replace(request, through=self._coordinator)
-        begun = await self._manager.begin(asked, options=options, create_not_on=self._resting)
+        begun = await self._manager.begin(
+            asked, options=options, create_not_on=self._resting, timeout_s=_UNBEGUN_S
+        )
         return begun, asked
 
     async def complete(self, begun: Taken) -> Acquired | NotAcquired:
-        """Have what was begun; where it can't be created, its agent rests for a moment."""
-        if isinstance(begun, Acquired):
-            return begun
-        held = await self._manager.complete(begun)
+        """Have what was begun, for as long as is usual once it is renewed.
+
+        Where it can't be created, its agent rests for a moment.
+        """
+        held = begun if isinstance(begun, Acquired) else await self._manager.complete(begun)
         if isinstance(held, NotAcquired):
             self._rest(held.verdict)
-        return held
+            return held
+        return Acquired(handle=self._manager.handle(held.handle.assignment))
 
     def _rest(self, verdict: Verdict) -> None:
         if verdict.reason is Reason.CREATION_FAILED:

@@ -10,7 +10,8 @@ from farm.errors import ClientAbsentError, StaleAssignmentError, StoreUnavailabl
 from farm.jobs.endings import MUTE, End, ended, lost
 from farm.jobs.files import JobSpec
 from farm.jobs.live import AttemptMovedError, LiveAttempt
-from farm.manager.delivery import AppNode, SentCommand
+from farm.manager.awaited import SentCommand
+from farm.manager.delivery import AppNode
 from farm.manager.handle import ContextHandle
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()

@@ -27,9 +27,9 @@ from farm.jobs.pools import Pool, pool_of
 from farm.jobs.ports import Waiting
 from farm.jobs.readings import Readings
 from farm.stores.ports.backlog import Backlog
+from farm.stores.ports.contexts import AssignmentRegistry
 from farm.stores.ports.deployments import QueueCatalogue
 from farm.stores.ports.ledger import Ledger
-from farm.stores.ports.registries import AssignmentRegistry
 from farm.stores.records import Job, Queued
 
 _LATEST = 20

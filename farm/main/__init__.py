@@ -8,18 +8,15 @@ import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from farm.api.agent_link import AgentLinks, LinkRules
 from farm.api.agents import agent_route
 from farm.api.app import build_app
 from farm.api.auth import TokenBook
-from farm.api.channels import AgentChannels
 from farm.api.deps import Deps
 from farm.api.live.acts import JobActs
 from farm.api.live.places import Places
 from farm.api.live.routes import live_routes
 from farm.api.metrics import ConnectedAgents
-from farm.api.poll_forwarding import PollForwarding
-from farm.api.polling import LongPolls, poll_routes
+from farm.api.polling import poll_routes
 from farm.api.readiness import Readiness
 from farm.api.verify import verify_route
 from farm.config import Settings
@@ -27,31 +24,25 @@ from farm.core.model import DEFAULT_NAMESPACE, ClientId, LinkId
 from farm.core.namespaces import Origin
 from farm.jobs.identities import IdentityBook
 from farm.jobs.readings import Readings
-from farm.jobs.rules import AttemptRules
 from farm.jobs.sharing import Sharing
 from farm.jobs.why import Explaining
 from farm.main.files import artifacts_of, same_files
-from farm.main.jobs import JobRules, jobs_of
+from farm.main.jobs import job_rules, jobs_of
 from farm.main.keeping import keeping_of
 from farm.main.keys import admin_token_of, keyring_of, live_key, preset_agent_token
+from farm.main.linking import linking_of
 from farm.main.live import live_of
 from farm.main.metering import store_times
 from farm.main.running import Coordinator, correspond, expiring, lives, look_after
 from farm.main.serving import announced, listening, only_one
 from farm.main.sharing import in_step
 from farm.main.stores import Stores, ledger_of, shared_of, stores_of
-from farm.manager.admission import Registrations
-from farm.manager.agent_news import AgentNews
-from farm.manager.bridges import Bridges
 from farm.manager.delivery import AppNode
-from farm.manager.disconnecting import Disconnects
-from farm.manager.leaving import Leaving
 from farm.manager.loops import every
 from farm.manager.namespaces import NamespaceBook
 from farm.manager.probe import AgentProbe
 from farm.manager.probing import Prober
 from farm.manager.queues import DeclaredQueues
-from farm.protocol.plan import Egress
 from farm.stores.ledger import (
     SqlBacklog,
     SqlDeployments,
@@ -59,7 +50,6 @@ from farm.stores.ledger import (
     SqlLedger,
     SqlNamespaces,
 )
-from farm.stores.ports.routes import LEASE_S
 from farm.telemetry import configure_logging
 from farm.verify import VERIFY, Verifier
 from farm.verify.stage import Farm
@@ -114,7 +104,7 @@ async def _running(
     clock, registry, name = stores.clock, stores.registry, stores.coordinator
 
     def end_link(client_id: ClientId, link: LinkId) -> None:
-        links.end(client_id, link)
+        linking.links.end(client_id, link)
 
     prober = Prober(
         registry,
@@ -123,7 +113,7 @@ async def _running(
         window_s=settings.link.window_s,
         metrics=metrics,
         end=end_link,
-        tell=lambda client_id, exclusion: registrations.verdict(client_id, exclusion),
+        tell=lambda client_id, exclusion: linking.registrations.verdict(client_id, exclusion),
     )
     app_node = AppNode(commands=stores.commands, relay=stores.relay, watcher=prober, clock=clock)
     identities = IdentityBook(
@@ -142,7 +132,6 @@ async def _running(
     artifacts = await artifacts_of(settings)
     if shared is not None:
         await same_files(artifacts, shared)
-    gone_after_s = settings.link.window_s * settings.link.gone_after_windows
     stored, deployments = SqlNamespaces(ledger.database), SqlDeployments(ledger.database)
     queues = DeclaredQueues(settings.task_queues, deployments, unchecked=(VERIFY,), clock=clock)
     jobs = jobs_of(
@@ -152,20 +141,7 @@ async def _running(
         identities=identities,
         events=stores.events,
         clock=clock,
-        rules=JobRules(
-            attempts=AttemptRules(
-                egress=Egress(allow=settings.egress_allow),
-                renew_interval_s=settings.jobs.assignment_timeout_s / 3,
-                retry_initial_s=settings.jobs.retry_initial_s,
-                retry_max_s=settings.jobs.retry_max_s,
-                max_free_losses=settings.jobs.max_free_losses,
-                recording_max_bytes=settings.artifacts.recording_max_bytes,
-            ),
-            assignment_timeout_s=settings.jobs.assignment_timeout_s,
-            provision_timeout_s=settings.jobs.provision_timeout_s,
-            gone_after_s=gone_after_s,
-            postponed_s=settings.link.window_s,
-        ),
+        rules=job_rules(settings),
         queues=queues,
         placements=stored,
         coordinator=name,
@@ -183,16 +159,8 @@ async def _running(
             registry=registry,
             live=jobs.live,
             clock=clock,
-            gone_after_s=gone_after_s,
+            gone_after_s=settings.link.gone_after_s,
         )
-    disconnects = Disconnects(jobs.manager, clock, grace_s=settings.link.grace_s)
-    bridges = Bridges(
-        stores.parcels, silence_s=LEASE_S if stores.relay is None else stores.relay.lease_s
-    )
-    channels = AgentChannels(
-        app_node.tell_here, lambda token, client: links.owns(token, client), bridges
-    )
-
     changed = in_step(jobs, queues, tokens)
     namespaces = NamespaceBook(
         stored,
@@ -202,44 +170,17 @@ async def _running(
         tell=stores.events.publish,
         moved=changed,
     )
-    registrations = Registrations(
-        registry,
-        clock,
-        gate=namespaces,
-        tell=stores.events.publish,
-        metrics=metrics,
-        probation=True,
-    )
-    links = AgentLinks(
-        registry=registry,
-        registrations=registrations,
+    linking = linking_of(
+        settings,
+        stores,
         app_node=app_node,
-        dispatcher=jobs.dispatcher,
-        recorder=jobs.recorder,
-        disconnects=disconnects,
-        interventions=jobs.interventions,
-        events=stores.events,
+        jobs=jobs,
+        namespaces=namespaces,
         sharing=sharing,
         shared=shared,
-        channel_refused=channels.refused,
-        clock=clock,
-        rules=LinkRules(
-            heartbeat_interval_s=settings.link.heartbeat_interval_s,
-            window_s=settings.link.window_s,
-            max_frame_bytes=settings.link.max_frame_bytes,
-            coordinator=name or "farm",
-        ),
-    )
-    leaving = Leaving(
-        registry=registry,
-        app_node=app_node,
-        news=AgentNews(stores.events),
-        end_link=end_link,
-        clock=clock,
-        drain_s=settings.link.drain_s,
         metrics=metrics,
     )
-    polls = LongPolls(links, None if stores.relay is None else PollForwarding(stores.relay))
+    links, bridges = linking.links, linking.bridges
     verifier = Verifier(
         Farm(
             registry=registry,
@@ -247,15 +188,15 @@ async def _running(
             ledger=ledger,
             jobs=jobs.service,
             clock=clock,
-            agent_is_gone=jobs.dispatcher.agent_is_gone,
+            agent_is_gone=jobs.dispatcher.agents.is_gone,
         ),
         lambda: tokens.lend(scope="agent", namespace=VERIFY, name="farm verify"),
     )
     places = Places(registry, ledger, clock)
-    metrics.register(ConnectedAgents(registrations.connected))
+    metrics.register(ConnectedAgents(linking.registrations.connected))
     live_view = live_of(
         settings.live,
-        channels=channels,
+        channels=linking.channels,
         places=places,
         acts=JobActs(jobs.service, places),
         feed=jobs.feed,
@@ -288,12 +229,12 @@ async def _running(
             readings=readings,
             feed=jobs.feed,
             events=stores.events,
-            leaving=leaving,
+            leaving=linking.leaving,
             deployments=deployments,
             deployed=changed,
             tokens=tokens,
             namespaces=namespaces,
-            owns=links.may_act,
+            owns=linking.tokens.may_act,
             misses=jobs.manager.misses,
             explaining=Explaining(
                 registry=registry,
@@ -313,7 +254,7 @@ async def _running(
         allowed_hosts=(*settings.allowed_hosts, settings.host),
         more_routes=(
             agent_route(links.serve),
-            *poll_routes(polls),
+            *poll_routes(linking.polls),
             verify_route(verifier),
             *live_routes(live_view),
         ),
@@ -325,7 +266,7 @@ async def _running(
     async with asyncio.TaskGroup() as group:
         steps = {
             "sweep expired": jobs.manager.release_expired,
-            "sweep disconnects": disconnects.sweep,
+            "sweep disconnects": linking.disconnects.sweep,
         }
         if (look := look_after(jobs, sharing)) is not None:
             steps["sweep moved"] = look
@@ -334,7 +275,7 @@ async def _running(
             group.create_task(dispatching, name="dispatch"),
             group.create_task(stores.events.run(), name="events"),
             group.create_task(bridges.run(), name="bridges"),
-            group.create_task(polls.run(), name="long polls"),
+            group.create_task(linking.polls.run(), name="long polls"),
             group.create_task(
                 every(keeping.sweep_every_s, keeping.retention.sweep, name="retention"),
                 name="retention",
@@ -344,7 +285,7 @@ async def _running(
                 expiring(jobs.dispatcher, prober, settings.link.window_s), name="expire"
             ),
         ]
-        loops += correspond(group, stores, app_node, jobs, disconnects)
+        loops += correspond(group, stores, app_node, jobs, linking.disconnects)
         for step_name, step in steps.items():
             sweep = every(_SWEEP_S, step, name=step_name)
             loops.append(group.create_task(sweep, name=step_name))

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 
 from farm.clock import Clock
+from farm.config import Settings
 from farm.core.model import ClientId, LinkId
+from farm.jobs.agents import GoneRule
 from farm.jobs.attempts import AttemptRunner
-from farm.jobs.dispatcher import GoneRule, JobDispatcher
+from farm.jobs.dispatcher import JobDispatcher
 from farm.jobs.feed import JobFeed
 from farm.jobs.identities import IdentityBook
 from farm.jobs.ids import random_id
@@ -26,6 +28,7 @@ from farm.manager.agent_news import AgentNews
 from farm.manager.delivery import AppNode
 from farm.manager.manager import WorkerContextManager
 from farm.manager.relay import Relay
+from farm.protocol.plan import Egress
 from farm.stores.ports.cluster_events import ClusterEvents
 from farm.stores.ports.deployments import QueueCatalogue
 from farm.stores.ports.ledger import Ledger
@@ -45,6 +48,25 @@ class JobRules:
     """After so long a silence nothing runs on an agent."""
     postponed_s: float = 0.0
     """By so long an agent whose link is open is given up later."""
+
+
+def job_rules(settings: Settings) -> JobRules:
+    """Return them, as the settings say."""
+    link, rules = settings.link, settings.jobs
+    return JobRules(
+        attempts=AttemptRules(
+            egress=Egress(allow=settings.egress_allow),
+            renew_interval_s=rules.assignment_timeout_s / 3,
+            retry_initial_s=rules.retry_initial_s,
+            retry_max_s=rules.retry_max_s,
+            max_free_losses=rules.max_free_losses,
+            recording_max_bytes=settings.artifacts.recording_max_bytes,
+        ),
+        assignment_timeout_s=rules.assignment_timeout_s,
+        provision_timeout_s=rules.provision_timeout_s,
+        gone_after_s=link.gone_after_s,
+        postponed_s=link.window_s,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from farm.api.agent_link import AgentLinks
+from farm.api.agent_links import AgentLinks
 from farm.api.auth import TokenBook
 from farm.api.readiness import Readiness
 from farm.core.model import DEFAULT_NAMESPACE, ClientId
@@ -75,7 +75,7 @@ class Coordinator:
     async def agent_ended(self, client_id: str) -> None:
         """Take note that the process of an agent no longer exists, and its browser with it."""
         try:
-            await self._dispatcher.agent_is_gone(ClientId(client_id), "its process has ended")
+            await self._dispatcher.agents.is_gone(ClientId(client_id), "its process has ended")
         except StoreUnavailableError as error:
             # It is given up when it has been silent for long.
             log.warning("agent.not_given_up", client_id=client_id, reason=error.detail)
@@ -161,7 +161,7 @@ async def expiring(dispatcher: JobDispatcher, prober: Prober, window_s: float) -
     """Give up agents that are gone, and then end the links of those that are not registered."""
 
     async def expire() -> None:
-        await dispatcher.sweep_gone()
+        await dispatcher.agents.sweep_gone()
         await prober.end_unregistered()
 
     await every(min(_SWEEP_S, window_s / _SWEEPS_PER_WINDOW), expire, name="expire")

@@ -3,7 +3,8 @@
 from farm.core.commands import Answer, Answers, Effect
 from farm.core.decide import Candidate
 from farm.core.placement import BrowserPlacement, Fill, Mode
-from farm.manager.delivery import AppNode, SentCommand
+from farm.manager.awaited import SentCommand
+from farm.manager.delivery import AppNode
 from farm.manager.evidence import CommandResult
 from farm.manager.handle import ContextHandle
 from farm.manager.manager import Acquired, NotAcquired, WorkerContextManager

@@ -21,8 +21,10 @@ from farm.manager.placements import Placements
 from farm.manager.provisioning import Provisioner
 from farm.manager.strategies import Strategy
 from farm.protocol.plan import BrowserOptions
+from farm.stores.ports.connections import PresenceReader
+from farm.stores.ports.contexts import AssignmentRegistry, FirstFit
 from farm.stores.ports.deployments import QueueCatalogue
-from farm.stores.ports.registries import AssignmentRegistry, FirstFit, PresenceReader, TurnKeeper
+from farm.stores.ports.registries import TurnKeeper
 
 ANY = "any"
 Owner = Callable[[Namespace, ClientId], str]

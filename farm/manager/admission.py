@@ -15,7 +15,7 @@ from farm.core.reservation import Denial
 from farm.manager.refusals import AdmissionAudit, Tell
 from farm.protocol import messages as wire
 from farm.stores.ports.cluster_events import EventKind
-from farm.stores.ports.registries import ConnectionRegistry
+from farm.stores.ports.connections import ConnectionRegistry
 
 SPOKEN = range(1, wire.PROTOCOL + 1)
 DISCONNECT = "disconnect"

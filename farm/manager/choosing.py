@@ -10,7 +10,7 @@ from farm.core.looks import Looks
 from farm.core.model import Assignment, Instant, Request
 from farm.core.reservation import Denial
 from farm.manager.strategies import Strategy, Turns, ask
-from farm.stores.ports.registries import AssignmentRegistry
+from farm.stores.ports.contexts import AssignmentRegistry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,17 +1,17 @@
 """Commands to agents, and what they answer. One `AppNode` holds the links of one coordinator."""
 
-import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
 
 from farm.clock import Clock, system_clock
 from farm.core.commands import Answers, ClientDelivery
-from farm.core.model import ClientId, ContextId, Instant, LinkId, Namespace, Token
+from farm.core.model import ClientId, Instant, LinkId, Namespace
 from farm.errors import ClientAbsentError, CollaboratorMissingError, StoreUnavailableError
+from farm.manager.awaited import Awaited, SentCommand
+from farm.manager.carrier import not_connected
 from farm.manager.evidence import Admission, Answer, Notes
 from farm.manager.relay import Relay
 from farm.protocol import messages as wire
@@ -21,34 +21,6 @@ from farm.stores.ports.routes import CoordinatorId
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 Send = Callable[[wire.ToAgent], Awaitable[None]]
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class SentCommand:
-    """A command on its way: `answer` is set by a refusal or by its result."""
-
-    command_id: str
-    client_id: ClientId
-    namespace: Namespace | None
-    """Whose evidence is written; None writes none."""
-    link: LinkId | None
-    """What it was sent on."""
-    outlives_link: bool
-    """The agent keeps its result over a lost link (P11), so the wait goes on."""
-    here: bool = False
-    """It is sent and answered over a link that is held here, or not at all."""
-    through: CoordinatorId | None = None
-    """The other coordinator that has sent it."""
-    acknowledged: bool = False
-    """The agent has taken it up."""
-    answer: asyncio.Future[Answer] = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
-
-    def fail(self) -> None:
-        """Wait no longer, as what it was sent on is gone."""
-        if not self.outlives_link and not self.answer.done():
-            self.answer.set_exception(ClientAbsentError(f"agent {self.client_id} has gone"))
 
 
 class LinkWatcher(Protocol):
@@ -95,7 +67,7 @@ class AppNode:
         if relay is not None and commands is None:
             raise CollaboratorMissingError("commands")
         self._links: dict[ClientId, tuple[LinkId, Send]] = {}
-        self._waiting: dict[str, SentCommand] = {}
+        self._awaited = Awaited()
         self._notes = None if commands is None else Notes(commands, clock)
         self._relay = relay
         self._watcher = watcher
@@ -118,7 +90,7 @@ class AppNode:
         if self._watcher is not None:
             await self._watcher.opened(client_id, link, send)
         self._links[client_id] = (link, send)
-        for sent in self._unanswered(client_id):
+        for sent in self._awaited.of_client(client_id):
             if sent.link != link:
                 sent.fail()
 
@@ -127,7 +99,7 @@ class AppNode:
         current = self._links.get(client_id)
         if current is not None and current[0] == link:
             del self._links[client_id]
-            for sent in self._unanswered(client_id):
+            for sent in self._awaited.of_client(client_id):
                 sent.fail()
         if self._relay is not None:
             await self._relay.detached(client_id, link)
@@ -161,11 +133,8 @@ class AppNode:
             return None
         holder = None if self._relay is None else await self._relay.holder(client_id)
         if self._relay is None or holder in (None, self._relay.coordinator):
-            raise _not_connected(client_id)
+            raise not_connected(client_id)
         return holder
-
-    def _unanswered(self, client_id: ClientId) -> list[SentCommand]:
-        return [sent for sent in self._waiting.values() if sent.client_id == client_id]
 
     # Messages that nobody waits on
 
@@ -196,7 +165,7 @@ class AppNode:
         """See `Carrier.tell_here`."""
         current = self._links.get(client_id)
         if current is None:
-            raise _not_connected(client_id)
+            raise not_connected(client_id)
         link, send = current
         await send(message)
         return link
@@ -264,7 +233,7 @@ class AppNode:
     ) -> LinkId:
         """See `Carrier.deliver`."""
         if client_id not in self._links:
-            raise _not_connected(client_id)
+            raise not_connected(client_id)
         if (
             self._notes is not None
             and namespace is not None
@@ -273,7 +242,7 @@ class AppNode:
             raise ClientAbsentError(f"command {command.command_id} has been withdrawn")
         current = self._links.get(client_id)
         if current is None:
-            raise _not_connected(client_id)
+            raise not_connected(client_id)
         link, send = current
         await send(command)
         return link
@@ -297,19 +266,16 @@ class AppNode:
             outlives_link=outlives_link,
             here=here,
         )
-        self._waiting[command_id] = sent
+        self._awaited.add(sent)
         return sent
 
     def forget(self, sent: SentCommand) -> None:
         """Wait no longer."""
-        if self._waiting.get(sent.command_id) is sent:
-            del self._waiting[sent.command_id]
-        if sent.answer.done() and not sent.answer.cancelled():
-            sent.answer.exception()  # looked at, so that nobody is warned
+        self._awaited.forget(sent)
 
     def sent_through_others(self) -> Sequence[SentCommand]:
         """See `Carrier.sent_through_others`."""
-        return [sent for sent in self._waiting.values() if sent.through is not None]
+        return self._awaited.sent_through_others()
 
     async def answered(self, client_id: ClientId, answer: Answer) -> bool:
         """Hand an agent's answer to who waits for it, here or elsewhere; False if nobody is known.
@@ -325,21 +291,18 @@ class AppNode:
 
     async def taken_in(self, client_id: ClientId, answer: Answer, *, noted: bool) -> bool:
         """See `Carrier.taken_in`."""
-        sent = self._waiting.get(answer.command_id)
+        sent = self._awaited.get(answer.command_id)
         if sent is not None and sent.here:
             return False  # what it rests on has not come with it
         return await self._take(client_id, answer, noted=noted)
 
     async def _take(self, client_id: ClientId, answer: Answer, *, noted: bool) -> bool:
-        sent = self._waiting.get(answer.command_id)
+        sent = self._awaited.get(answer.command_id)
         if sent is None or sent.client_id != client_id:
             return False
         if not noted and sent.namespace is not None:
             await self.note(sent.namespace, answer)
-        if isinstance(answer, wire.Ack) and answer.refused is None:
-            sent.acknowledged = True
-        elif not sent.answer.done():
-            sent.answer.set_result(answer)
+        sent.hear(answer)
         return True
 
     def sends_for_another(self, command_id: str) -> bool:
@@ -391,31 +354,3 @@ class AppNode:
         if self._notes is None:
             raise CollaboratorMissingError("an app_node with commands")
         return self._notes
-
-
-def _not_connected(client_id: ClientId) -> ClientAbsentError:
-    return ClientAbsentError(f"agent {client_id} is not connected")
-
-
-def to_wire_token(token: Token) -> wire.Token:
-    """Turn a token into its form on the wire."""
-    return wire.Token(store_epoch=token.store_epoch, counter=token.counter)
-
-
-Body = wire.OpenWindow | wire.OpenTab | wire.CreateFlow | wire.RunPlan | wire.Release | wire.Probe
-
-
-def command(
-    command_id: str,
-    body: Body,
-    *,
-    context_id: ContextId | None = None,
-    token: Token | None = None,
-) -> wire.Command:
-    """Build a command."""
-    return wire.Command(
-        command_id=command_id,
-        context_id=context_id,
-        token=None if token is None else to_wire_token(token),
-        body=body,
-    )

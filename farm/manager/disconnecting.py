@@ -9,7 +9,7 @@ from farm.core.model import ClientId, Instant, LinkId, Namespace
 from farm.errors import StoreUnavailableError
 from farm.manager.agent_news import AgentNews, LeavingReason
 from farm.manager.manager import WorkerContextManager
-from farm.stores.ports.registries import ContextRegistry
+from farm.stores.ports.contexts import ContextRegistry
 from farm.stores.ports.routes import Links
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()

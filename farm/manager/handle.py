@@ -17,11 +17,13 @@ from farm.errors import (
     StaleAssignmentError,
     StoreUnavailableError,
 )
-from farm.manager.delivery import AppNode, SentCommand, command
+from farm.manager.awaited import SentCommand
+from farm.manager.commands import command
+from farm.manager.delivery import AppNode
 from farm.manager.evidence import Admission, Answer, CommandResult, result_of
 from farm.protocol import messages as wire
 from farm.protocol.plan import Plan
-from farm.stores.ports.registries import AssignmentRegistry
+from farm.stores.ports.contexts import AssignmentRegistry
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 

@@ -32,17 +32,12 @@ from farm.manager.terms import Timing, checked_wait, request_of
 from farm.manager.unserved import Unserved, UnservedTask
 from farm.manager.waiting import Polling, look_until_had
 from farm.protocol.plan import PLAIN, BrowserOptions
+from farm.stores.ports.connections import ConnectionRegistry, PresenceReader
+from farm.stores.ports.contexts import AssignmentRegistry, ClientRelease
 from farm.stores.ports.deployments import QueueCatalogue
 from farm.stores.ports.placements import NoPlacements, PlacementReader
-from farm.stores.ports.registries import (
-    AssignmentRegistry,
-    BrowserWindowRegistry,
-    ClientRelease,
-    ConnectionRegistry,
-    PlacedReservations,
-    PresenceReader,
-    Wakes,
-)
+from farm.stores.ports.registries import Wakes
+from farm.stores.ports.reservations import BrowserWindowRegistry, PlacedReservations
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -332,21 +327,16 @@ class WorkerContextManager:
         """Take an idle context, or reserve the room for a new one, without waiting for an agent.
 
         Nothing is created on the clients of `create_not_on`, where it has just failed. Where others
-        were quicker it looks afresh, a few times.
+        were quicker it looks afresh, a few times. It holds for `timeout_s`, or as long as any.
 
         Raises:
             StrategyError: If the strategy fails; nothing is held.
             StoreUnavailableError: If the store can't be read.
         """
-        return await self._begin(
-            self._wish(
-                request,
-                options,
-                create_not_on,
-                strategy,
-                self._timing.term_s(None) if timeout_s is None else timeout_s,
-            )
-        )
+        term_s = self._timing.term_s(None)
+        if timeout_s is not None:
+            term_s = min(term_s, timeout_s)
+        return await self._begin(self._wish(request, options, create_not_on, strategy, term_s))
 
     def _wish(
         self,

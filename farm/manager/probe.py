@@ -7,9 +7,10 @@ from farm.clock import Clock
 from farm.core.eligibility import is_present
 from farm.core.model import Client, ClientType, Namespace, is_link_of
 from farm.errors import ClientAbsentError
-from farm.manager.delivery import AppNode, command
+from farm.manager.commands import command
+from farm.manager.delivery import AppNode
 from farm.protocol import messages as wire
-from farm.stores.ports.registries import ContextRegistry
+from farm.stores.ports.contexts import ContextRegistry
 
 
 class AgentProbe:

@@ -17,16 +17,13 @@ from farm.core.placement import Means
 from farm.core.reservation import Denial, Reservation
 from farm.core.sites import Need, Site
 from farm.errors import ClientAbsentError, CollaboratorMissingError
-from farm.manager.delivery import AppNode, command
+from farm.manager.commands import command
+from farm.manager.delivery import AppNode
 from farm.manager.evidence import Admission
 from farm.manager.outcomes import Creation
 from farm.protocol import messages as wire
-from farm.stores.ports.registries import (
-    BrowserWindowRegistry,
-    PlacedReservations,
-    Reservations,
-    Wakes,
-)
+from farm.stores.ports.registries import Wakes
+from farm.stores.ports.reservations import BrowserWindowRegistry, PlacedReservations, Reservations
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 

@@ -2,17 +2,18 @@
 
 import asyncio
 import secrets
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol, assert_never
+from collections.abc import Awaitable, Callable
+from typing import assert_never
 
 import structlog
 from pydantic import ValidationError
 
 from farm.core.model import ClientId, LinkId, Namespace
 from farm.errors import ClientAbsentError, StoreUnavailableError
+from farm.manager.awaited import SentCommand
+from farm.manager.carrier import Carrier, not_connected
 from farm.manager.evidence import Answer
+from farm.manager.forwarding import Forwarding
 from farm.manager.letters import (
     AboutJobs,
     AboutPolls,
@@ -36,66 +37,6 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _RENEWALS_PER_LEASE = 4
 _PAUSE_S = 0.2
-_FORWARDED = 10_000
-"""So many commands of others are remembered, the latest; the answers to older ones go to all."""
-
-
-class Elsewhere(Protocol):
-    """A command that another coordinator has sent for this one."""
-
-    client_id: ClientId
-    link: LinkId | None
-    through: CoordinatorId | None
-
-    def fail(self) -> None:
-        """Wait no longer, unless it outlives its link."""
-        ...
-
-
-class Carrier(Protocol):
-    """The links of this coordinator, and who waits here."""
-
-    def links(self) -> Links:
-        """Return the links that are held here."""
-        ...
-
-    def sent_through_others(self) -> Sequence[Elsewhere]:
-        """Return what is waited for that other coordinators have sent."""
-        ...
-
-    async def deliver(
-        self, client_id: ClientId, command: wire.Command, namespace: Namespace | None
-    ) -> LinkId:
-        """Send a command on a link held here, once it is noted that this is attempted.
-
-        Raises:
-            ClientAbsentError: If there is no link, or the command has been withdrawn.
-            StoreUnavailableError: If it can't be noted; nothing was sent.
-        """
-        ...
-
-    async def tell_here(self, client_id: ClientId, message: wire.ToAgent) -> LinkId:
-        """Send a message on a link held here. Raises ClientAbsentError if there is none."""
-        ...
-
-    async def taken_in(self, client_id: ClientId, answer: Answer, *, noted: bool) -> bool:
-        """Hand an answer to who waits for it here; False if nobody does."""
-        ...
-
-    async def note(self, namespace: Namespace, answer: Answer) -> None:
-        """Write the evidence of an answer."""
-        ...
-
-    async def withdraw(self, namespace: Namespace, command_id: str) -> bool:
-        """Give a command up that has not been sent; False if it may have been."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Forwarded:
-    sender: CoordinatorId
-    client_id: ClientId
-    namespace: Namespace | None
 
 
 class Relay:
@@ -110,7 +51,7 @@ class Relay:
         self._routes = routes
         self._word_within_s = word_within_s
         self._words: dict[str, asyncio.Future[Word]] = {}
-        self._forwarded: OrderedDict[str, _Forwarded] = OrderedDict()
+        self._forwarding = Forwarding(routes)
         self.about_jobs: Callable[[AboutJobs], None] = lambda letter: None
         """Called with what other coordinators write of jobs of a ledger that they share."""
         self.left_behind: Callable[[Links], Awaitable[None]] = _say_nothing
@@ -169,7 +110,7 @@ class Relay:
         """
         route = await self._routes.route(client_id)
         if route is None:
-            raise _not_connected(client_id)
+            raise not_connected(client_id)
         order = Order(
             sender=self._routes.coordinator,
             client_id=client_id,
@@ -222,7 +163,7 @@ class Relay:
         except StoreUnavailableError as error:
             raise ClientAbsentError(f"agent {client_id} is out of reach: {error.detail}") from error
         if not posted:
-            raise _not_connected(client_id)
+            raise not_connected(client_id)
 
     async def signal(self, client_id: ClientId, message: wire.ToAgent) -> None:
         """Have a message sent, and hear that it was.
@@ -233,7 +174,7 @@ class Relay:
         """
         route = await self._routes.route(client_id)
         if route is None:
-            raise _not_connected(client_id)
+            raise not_connected(client_id)
         letter = Signal(
             sender=self._routes.coordinator,
             signal_id=f"signal-{secrets.token_hex(8)}",
@@ -276,54 +217,12 @@ class Relay:
     # Those of the others
 
     def forwards(self, command_id: str) -> bool:
-        """Tell whether a command was sent for another coordinator and has not ended."""
-        return command_id in self._forwarded
+        """See `Forwarding.forwards`."""
+        return self._forwarding.forwards(command_id)
 
     async def pass_on(self, node: Carrier, client_id: ClientId, answer: Answer) -> bool:
-        """Hand an answer to the coordinator that waits for it; False if none is known to.
-
-        Where none is known all are asked: one may have begun to wait in an earlier life, or while
-        the agent had its link elsewhere.
-        """
-        known = self._forwarded.get(answer.command_id)
-        if known is None or known.client_id != client_id:
-            letter = Reply(client_id=client_id, noted=False, answer=answer)
-            await self._routes.post_others(letter.model_dump_json(exclude_none=True))
-            return False
-        if known.namespace is not None:
-            await node.note(known.namespace, answer)
-        letter = Reply(client_id=client_id, noted=True, answer=answer)
-        posted = await self._routes.post(known.sender, letter.model_dump_json(exclude_none=True))
-        if isinstance(answer, wire.Result) or answer.refused is not None:
-            self._forwarded.pop(answer.command_id, None)
-        return posted
-
-    async def _order(self, node: Carrier, order: Order) -> None:
-        command_id = order.command.command_id
-        client_id, sender = ClientId(order.client_id), CoordinatorId(order.sender)
-        namespace = None if order.namespace is None else Namespace(order.namespace)
-        # Before it is sent: its answer may be quicker than we are.
-        self._forwarded[command_id] = _Forwarded(
-            sender=sender, client_id=client_id, namespace=namespace
-        )
-        if len(self._forwarded) > _FORWARDED:
-            self._forwarded.popitem(last=False)
-        try:
-            link = await node.deliver(client_id, order.command, namespace)
-            word = Word(command_id=command_id, link=link)
-        except ClientAbsentError as error:
-            self._forwarded.pop(command_id, None)
-            word = Word(command_id=command_id, absent=error.detail)
-        await self._routes.post(sender, word.model_dump_json(exclude_none=True))
-
-    async def _signal(self, node: Carrier, signal: Signal) -> None:
-        try:
-            link = await node.tell_here(ClientId(signal.client_id), signal.message)
-            word = Word(command_id=signal.signal_id, link=link)
-        except ClientAbsentError as error:
-            word = Word(command_id=signal.signal_id, absent=error.detail)
-        sender = CoordinatorId(signal.sender)
-        await self._routes.post(sender, word.model_dump_json(exclude_none=True))
+        """See `Forwarding.pass_on`."""
+        return await self._forwarding.pass_on(node, client_id, answer)
 
     def _take_in(self, letter: Word) -> None:
         word = self._words.get(letter.command_id)
@@ -353,13 +252,13 @@ class Relay:
     async def _do(self, node: Carrier, letter: AnyLetter) -> None:
         match letter:
             case Order():
-                await self._order(node, letter)
+                await self._forwarding.order(node, letter)
             case Word():
                 self._take_in(letter)
             case Passage(client_id=client_id, message=message):
                 await node.tell_here(ClientId(client_id), message)
             case Signal():
-                await self._signal(node, letter)
+                await self._forwarding.signal(node, letter)
             case Reply(client_id=client_id, answer=answer, noted=noted):
                 await node.taken_in(ClientId(client_id), answer, noted=noted)
             case Change() | Wish() | Granted():
@@ -394,9 +293,5 @@ async def _say_nothing(links: Links) -> None:
     pass
 
 
-def _is_at(sent: Elsewhere, route: Route | None) -> bool:
+def _is_at(sent: SentCommand, route: Route | None) -> bool:
     return route is not None and (sent.through, sent.link) == (route.coordinator, route.link)
-
-
-def _not_connected(client_id: ClientId) -> ClientAbsentError:
-    return ClientAbsentError(f"agent {client_id} is not connected")

@@ -18,7 +18,8 @@ from farm.errors import CollaboratorMissingError, StoreUnavailableError
 from farm.manager.handle import ContextHandle
 from farm.manager.placements import Placements
 from farm.manager.terms import Timing
-from farm.stores.ports.registries import AssignmentRegistry, Slots
+from farm.stores.ports.contexts import AssignmentRegistry
+from farm.stores.ports.reservations import Slots
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 

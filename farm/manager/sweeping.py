@@ -7,7 +7,7 @@ import structlog
 
 from farm.core.model import Assignment, Instant
 from farm.manager.loops import every
-from farm.stores.ports.registries import AssignmentRegistry, BulkTimeout
+from farm.stores.ports.contexts import AssignmentRegistry, BulkTimeout
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 

@@ -1,11 +1,12 @@
-"""Part of `FarmClient`: agents that leave, deployments, and what happens in the farm."""
+"""Part of `FarmClient`: agents, what they have, deployments, and what happens in the farm."""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
-from urllib.parse import quote
 
 from farm.protocol.resources import (
+    AgentList,
+    AgentView,
     ClusterEventView,
     ClusterGap,
     ClusterSnapshot,
@@ -13,10 +14,14 @@ from farm.protocol.resources import (
     DeploymentView,
     LeftList,
     LeftView,
+    WindowList,
+    WindowView,
+    WorkerList,
+    WorkerView,
 )
 from farm.sdk.errors import FarmUnreachableError
 from farm.sdk.streams import Sent, server_sent
-from farm.sdk.transport import Transport, chunks
+from farm.sdk.transport import Transport, chunks, path_of
 
 Told = ClusterSnapshot | ClusterEventView | ClusterGap
 
@@ -27,10 +32,24 @@ class FleetCalls:
     _farm: Transport
     _reconnect_s: float
 
+    async def agents(self) -> tuple[AgentView, ...]:
+        """Return the agents."""
+        return (await self._farm.call(AgentList, "GET", "/v1/agents")).items
+
+    async def workers(self) -> tuple[WorkerView, ...]:
+        """Return the contexts work can run in, and what they are lent to."""
+        return (await self._farm.call(WorkerList, "GET", "/v1/workers")).items
+
+    async def windows(self) -> tuple[WindowView, ...]:
+        """Return the browser windows."""
+        return (await self._farm.call(WindowList, "GET", "/v1/windows")).items
+
     async def drain_agent(self, client_id: str, *, deadline_s: float | None = None) -> LeftView:
         """Let an agent finish what it runs, and leave."""
         body = json.dumps({"deadline_s": deadline_s}).encode()
-        return await self._farm.call(LeftView, "POST", _path(client_id, "drain"), data=body)
+        return await self._farm.call(
+            LeftView, "POST", path_of("agents", client_id, "drain"), data=body
+        )
 
     async def drain_agents(
         self,
@@ -49,7 +68,7 @@ class FleetCalls:
 
     async def remove_agent(self, client_id: str) -> LeftView:
         """Take an agent off the register; it may dial again."""
-        return await self._farm.call(LeftView, "DELETE", _path(client_id))
+        return await self._farm.call(LeftView, "DELETE", path_of("agents", client_id))
 
     async def deployments(self) -> tuple[DeploymentView, ...]:
         """Return the deployments that are declared."""
@@ -60,11 +79,11 @@ class FleetCalls:
     ) -> DeploymentView:
         """Declare a deployment, or declare it otherwise."""
         body = json.dumps({"queues": list(queues)}).encode()
-        return await self._farm.call(DeploymentView, "PUT", _deployment(name), data=body)
+        return await self._farm.call(DeploymentView, "PUT", path_of("deployments", name), data=body)
 
     async def withdraw_deployment(self, name: str) -> None:
         """Declare a deployment no more."""
-        async with self._farm.open("DELETE", _deployment(name)):
+        async with self._farm.open("DELETE", path_of("deployments", name)):
             pass
 
     async def cluster_events(
@@ -114,11 +133,3 @@ def _parsed(sent: Sent) -> Told:
             return ClusterGap.model_validate_json(sent.data)
         case _:
             return ClusterEventView.model_validate_json(sent.data)
-
-
-def _path(*segments: str) -> str:
-    return "/".join(["/v1/agents", *(quote(part, safe="") for part in segments)])
-
-
-def _deployment(name: str) -> str:
-    return f"/v1/deployments/{quote(name, safe='')}"

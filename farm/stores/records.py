@@ -263,3 +263,5 @@ class Finish:
     nor a loss is counted, and the attempt's items and files are dropped."""
     records: bool = False
     """The attempt was to hand in recordings: those that have not come have failed."""
+    rests_on: int | None = None
+    """The number of the attempt's last entry when this was decided; None if it rests on none."""

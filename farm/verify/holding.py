@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from farm.core.model import Token
 from farm.errors import CollaboratorMissingError, StaleAssignmentError
-from farm.manager.delivery import to_wire_token
+from farm.manager.commands import to_wire_token
 from farm.manager.handle import ContextHandle
 from farm.verify.outcomes import RefutedError, Seen, UnprovenError, demand
 from farm.verify.stage import VERIFY, Stage, held

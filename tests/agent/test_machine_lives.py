@@ -1,7 +1,5 @@
 """What the agent does when its browser, the farm, its room or its own end is near, as stories."""
 
-import pytest
-
 from agent.machine import events as ev
 from agent.machine.events import Instruction
 from farm.protocol import messages as wire
@@ -12,12 +10,6 @@ from tests.agent.scene import (
     of,
     result_of,
 )
-
-
-@pytest.fixture
-def scene() -> Scene:
-    return Scene()
-
 
 # The browser
 

@@ -290,6 +290,28 @@ def test_that_a_prepared_window_closes_is_told_before_the_farm_can_lend_it() -> 
     assert [(c.state, c.clean) for c in scene.reports()[-1].contexts] == [("closing", False)]
 
 
+@pytest.mark.parametrize("prepared", [0, 1])
+def test_what_was_lent_and_not_used_is_offered_as_it_is(prepared: int) -> None:
+    scene = Scene(prepared=prepared)
+    scene.welcomed()
+    tab = scene.opens()
+    # Somebody has it by now who was told that it is clean, when its end under 1 was on its way.
+    assert closes(scene.releases(tab, 1)) == []
+    (context,) = [c for c in scene.reports()[-1].contexts if c.context_id == tab]
+    assert (context.state, context.clean) == ("active", True)
+    scene.runs(tab, 1, "late")
+    assert scene.said()[-1] == wire.Ack(command_id="late", refused="stale")
+    assert [type(order) for order in scene.runs(tab, 2)] == [ev.StartRun]
+
+
+def test_what_was_lent_and_not_used_does_not_stay_for_ever() -> None:
+    scene = Scene()
+    scene.welcomed()
+    tab = scene.opens()
+    scene.releases(tab)
+    assert closes(scene.passes(400.0)) == ["W1"]
+
+
 def test_a_new_browser_has_windows_of_its_own_prepared() -> None:
     scene, _ = stocked()
     scene.on(ev.BrowserLost("x"))

@@ -19,9 +19,11 @@ from agent.link import FarmLink
 from agent.machine.events import Heard, LinkDown, LinkUp
 from agent.ports import LinkRefused
 from farm.api import agent_link, convert
-from farm.api.agent_link import AgentLinks, LinkRules
+from farm.api.agent_links import AgentLinks
+from farm.api.agent_tokens import AgentTokens
 from farm.api.agents import agent_route
 from farm.api.errors import problems
+from farm.api.link_deps import LinkDeps, LinkRules
 from farm.api.metrics import ConnectedAgents
 from farm.api.polling import LongPolls, poll_routes
 from farm.api.request_state import PRINCIPAL, Principal
@@ -31,7 +33,8 @@ from farm.core.admission import Bounds
 from farm.core.job_states import JobState
 from farm.core.model import ClientId, Namespace
 from farm.manager.admission import Registrations
-from farm.manager.delivery import command
+from farm.manager.agent_news import AgentNews
+from farm.manager.commands import command
 from farm.manager.disconnecting import Disconnects
 from farm.protocol import messages as wire
 from farm.stores.redis import RedisRegistry
@@ -51,6 +54,8 @@ class Served:
 
     farm: Farm
     links: AgentLinks
+    tokens: AgentTokens
+    registrations: Registrations
     url: str
     bearer: Principal
     before: int = 0
@@ -72,26 +77,31 @@ async def serving(
     probation: bool = False,
 ) -> AsyncIterator[Served]:
     async with farm_on(directory, registry=registry, name=name) as farm:
+        tokens = AgentTokens()
+        registrations = Registrations(
+            farm.registry, farm.clock, tell=farm.events.publish, probation=probation
+        )
         links = AgentLinks(
-            registry=farm.registry,
-            registrations=Registrations(
-                farm.registry, farm.clock, tell=farm.events.publish, probation=probation
-            ),
-            app_node=farm.node,
-            dispatcher=farm.dispatcher,
-            recorder=farm.recorder,
-            interventions=farm.interventions,
-            events=farm.events,
-            disconnects=Disconnects(farm.manager, farm.clock, grace_s=grace_s),
-            sharing=None if name is None else farm.sharing,
-            clock=farm.clock,
-            channel_refused=lambda *_: None,
-            rules=LinkRules(
-                heartbeat_interval_s=2.5,
-                window_s=WINDOW_S,
-                max_frame_bytes=MAX_FRAME,
-                coordinator=name or "farm",
-            ),
+            LinkDeps(
+                registry=farm.registry,
+                registrations=registrations,
+                app_node=farm.node,
+                dispatcher=farm.dispatcher,
+                recorder=farm.recorder,
+                interventions=farm.interventions,
+                news=AgentNews(farm.events),
+                tokens=tokens,
+                disconnects=Disconnects(farm.manager, farm.clock, grace_s=grace_s),
+                sharing=None if name is None else farm.sharing,
+                clock=farm.clock,
+                channel_refused=lambda *_: None,
+                rules=LinkRules(
+                    heartbeat_interval_s=2.5,
+                    window_s=WINDOW_S,
+                    max_frame_bytes=MAX_FRAME,
+                    coordinator=name or "farm",
+                ),
+            )
         )
 
         @web.middleware
@@ -101,7 +111,7 @@ async def serving(
             request[PRINCIPAL] = here.bearer
             return await handler(request)
 
-        here = Served(farm, links, "", bearer)
+        here = Served(farm, links, tokens, registrations, "", bearer)
         polls = LongPolls(links)
         app = web.Application(middlewares=[problems, admit])
         add_routes(app, (agent_route(links.serve), *poll_routes(polls)))
@@ -210,8 +220,8 @@ async def test_an_agent_is_let_in_and_told_what_was_granted(served: Served, agen
     assert welcome.epoch_number == 1
     assert welcome.capacity == wire.Capacity(max_concurrency=1, max_windows=2)
     assert (welcome.heartbeat_interval_s, welcome.window_s) == (2.5, WINDOW_S)
-    assert served.links.owns("token-1", A)
-    assert not served.links.owns("token-2", A)
+    assert served.tokens.owns("token-1", A)
+    assert not served.tokens.owns("token-2", A)
 
 
 async def test_a_wrong_token_is_told_so_and_does_not_dial_again(served: Served) -> None:
@@ -316,12 +326,12 @@ async def test_an_agent_may_be_all_that_its_token_says_and_no_more(
         async with dialling(served.url) as agent:
             await agent.greeted(**within)
             assert (await client(served)).namespaces == ("shop", "default")
-            assert served.links.registrations.connected() == {"shop": 1, "default": 1}
+            assert served.registrations.connected() == {"shop": 1, "default": 1}
 
 
 async def test_who_is_connected_is_a_gauge_by_namespace(served: Served, agent: Dialled) -> None:
     metrics = CollectorRegistry()
-    metrics.register(ConnectedAgents(served.links.registrations.connected))
+    metrics.register(ConnectedAgents(served.registrations.connected))
 
     def shown() -> str:
         return generate_latest(metrics).decode()
@@ -403,7 +413,7 @@ async def test_a_silent_agent_is_not_heard_again_before_it_says_hello(
 ) -> None:
     await agent.greeted()
     await served.farm.passes(WINDOW_S * 2.25 + 0.1)
-    await served.farm.dispatcher.sweep_gone()
+    await served.farm.dispatcher.agents.sweep_gone()
     assert await client(served) is None
     await agent.link.send(wire.Heartbeat(epoch_number=1, nonce="late"))
     await until(lambda: agent.count(LinkDown))
@@ -464,7 +474,7 @@ async def test_that_a_link_closed_is_told_as_just_that_and_once(
     await served.links.close_all()
     await until(lambda: len(news(served)) == 2)
     await served.farm.passes(100 * WINDOW_S)
-    await served.farm.dispatcher.sweep_gone()
+    await served.farm.dispatcher.agents.sweep_gone()
     assert news(served) == [("agent_connected", None), ("agent_disconnected", "disconnect")]
 
 
@@ -473,7 +483,7 @@ async def test_that_an_agent_was_silent_for_too_long_is_told_as_a_timeout(
 ) -> None:
     await agent.greeted()
     await served.farm.passes(100 * WINDOW_S)
-    await served.farm.dispatcher.sweep_gone()
+    await served.farm.dispatcher.agents.sweep_gone()
     assert news(served) == [("agent_connected", None), ("agent_disconnected", "timeout")]
 
 

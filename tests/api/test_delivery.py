@@ -5,7 +5,8 @@ from typing import Any
 from farm.clock import system_clock
 from farm.core.commands import Declared, Effect
 from farm.core.model import ClientId, LinkId, Namespace
-from farm.manager.delivery import SentCommand, command
+from farm.manager.awaited import SentCommand
+from farm.manager.commands import command
 from farm.manager.evidence import Admission
 from farm.protocol import messages as wire
 from tests.api.stack import AGENT, DEFAULT, Stack

@@ -163,7 +163,7 @@ async def test_an_agent_that_is_given_up_on_an_open_socket_has_it_ended_and_come
     connection: Any = agent.link._connection
     socket = connection._socket
     await probed.served.farm.passes(WINDOW_S * 2.25 + 0.1)
-    await probed.served.farm.dispatcher.sweep_gone()
+    await probed.served.farm.dispatcher.agents.sweep_gone()
     assert await client(probed.served) is None
     assert not socket.closed
     await probed.prober.end_unregistered()

@@ -185,8 +185,8 @@ class Puppet:
                 if self.automatic:
                     await self._end(order, "succeeded")
             case wire.Release():
-                if self.tabs.get(str(order.context_id)) in (None, order.token):
-                    self.tabs.pop(str(order.context_id), None)
+                if self.tabs.get(str(order.context_id)) == order.token:
+                    del self.tabs[str(order.context_id)]
                 await self._report()
             case _:
                 raise AssertionError(order)

@@ -309,7 +309,7 @@ class Agent:
 
         await farm.node.attach(ClientId(self.client_id), self.link, send)
         listing = self.listing() if running is None else running
-        await farm.dispatcher.agent_is_back(ClientId(self.client_id), self.epoch, listing, send)
+        await farm.dispatcher.agents.is_back(ClientId(self.client_id), self.epoch, listing, send)
         await self.report()
         farm.dispatcher.wake()
 
@@ -329,7 +329,7 @@ class Agent:
         assert self.farm is not None
         await self.farm.node.detach(ClientId(self.client_id), self.link)
         await self.farm.registry.unlink(ClientId(self.client_id), self.link, now=self.farm.now)
-        await self.farm.dispatcher.link_closed(ClientId(self.client_id))
+        await self.farm.dispatcher.agents.link_closed(ClientId(self.client_id))
 
     async def report(self) -> None:
         assert self.farm is not None
@@ -356,7 +356,7 @@ class Agent:
             now=self.farm.now,
         )
         assert not isinstance(gone, Denial)
-        self.farm.dispatcher.context_is_gone(gone)
+        self.farm.dispatcher.agents.context_is_gone(gone)
 
     async def live(self) -> None:
         """Take in what the farm says, for ever."""

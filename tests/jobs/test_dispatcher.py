@@ -13,7 +13,7 @@ from farm.errors import StoreUnavailableError
 from farm.jobs import dispatcher
 from farm.protocol import messages as wire
 from farm.protocol.failures import Reason
-from farm.stores.records import Attempt
+from farm.stores.records import Attempt, Effect
 from tests.jobs.farm import WINDOW_S, Agent, Farm, farm_on, living, until
 from tests.patience import PATIENCE_S
 
@@ -164,7 +164,7 @@ async def test_where_no_window_opens_it_is_not_tried_without_a_rest(farm: Farm) 
 async def test_an_agent_lost_before_it_began_costs_no_attempt(farm: Farm, agent: Agent) -> None:
     job_id = await farm.submit()
     await agent.running()
-    await farm.dispatcher.agent_is_gone(ClientId("a"), "its process has ended")
+    await farm.dispatcher.agents.is_gone(ClientId("a"), "its process has ended")
     async with asyncio.timeout(PATIENCE_S):
         while not (await farm.job(job_id)).free_losses:
             await asyncio.sleep(0.005)
@@ -177,7 +177,7 @@ async def test_an_agent_lost_after_it_began_costs_one_and_the_next_waits(
 ) -> None:
     job_id = await farm.submit()
     await agent.start()
-    await farm.dispatcher.agent_is_gone(ClientId("a"), "its process has ended")
+    await farm.dispatcher.agents.is_gone(ClientId("a"), "its process has ended")
     job = await farm.state(job_id, "queued")
     assert (job.attempts, job.free_losses) == (1, 0)
     assert farm.now < job.not_before <= farm.now + 4
@@ -199,8 +199,29 @@ async def test_an_effect_begun_and_not_done_makes_the_job_uncertain(
     job_id = await farm.submit()
     stored = await agent.tell(wire.Started(context_id="T1"), BEGUN)
     assert stored.seq == 2
-    await farm.dispatcher.agent_is_gone(ClientId("a"), "gone")
+    await farm.dispatcher.agents.is_gone(ClientId("a"), "gone")
     await farm.state(job_id, "uncertain")
+
+
+async def test_an_effect_that_begins_while_the_end_is_decided_makes_the_job_uncertain(
+    farm: Farm, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = await farm.submit()
+    await agent.start()
+    read, begun = farm.ledger.effects, iter((True, False))
+
+    async def read_just_before(job_id: str, *, attempt_id: str) -> Sequence[Effect]:
+        found = await read(job_id, attempt_id=attempt_id)
+        if next(begun):
+            assert (await agent.tell(BEGUN, first=2)).seq == 2
+        return found
+
+    monkeypatch.setattr(farm.ledger, "effects", read_just_before)
+    agent.tabs.clear()
+    await agent.report()
+    await farm.state(job_id, "uncertain")
+    assert len(await farm.attempts(job_id)) == 1
+    assert list(begun) == []
 
 
 async def test_an_effect_that_is_done_is_not_done_again(farm: Farm, agent: Agent) -> None:
@@ -307,10 +328,10 @@ async def test_a_silent_agent_is_given_up_after_its_window_and_a_quarter(
     await agent.start()
     await agent.hang_up()
     await farm.passes(WINDOW_S * 1.25)
-    await farm.dispatcher.sweep_gone()
+    await farm.dispatcher.agents.sweep_gone()
     assert (await farm.job(job_id)).state is JobState.RUNNING
     await farm.passes(0.1)
-    await farm.dispatcher.sweep_gone()
+    await farm.dispatcher.agents.sweep_gone()
     await farm.state(job_id, "queued")
     assert (await farm.registry.snapshot(now=farm.now)).clients == ()
     refused = await agent.tell(wire.Notice(code="c", detail="late"), first=2)
@@ -324,7 +345,7 @@ async def test_a_result_said_twice_is_stored_once_and_confirmed(farm: Farm, agen
     await until(lambda: [m for m in agent.told(wire.Stored) if m.done])
     before = await farm.ledger.events(job_id, after=0)
     assert not await agent.answer(result)
-    assert await farm.dispatcher.attempt_is_over(str(result.attempt_id))
+    assert await farm.dispatcher.agents.attempt_is_over(str(result.attempt_id))
     assert await farm.ledger.events(job_id, after=0) == before
 
 
@@ -446,6 +467,26 @@ async def test_a_job_that_cannot_be_started_for_want_of_a_store_is_started_later
         farm.database.away = False
         await farm.state(job_id, "succeeded")
     assert len(await farm.attempts(job_id)) == 1
+
+
+async def test_what_is_taken_for_an_attempt_that_has_not_begun_comes_back_soon(
+    farm: Farm, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts, may_start, start = asyncio.Event(), asyncio.Event(), farm.ledger.start_attempt
+
+    async def start_later(*args: Any, **members: Any) -> Attempt | None:
+        starts.set()
+        await may_start.wait()
+        return await start(*args, **members)
+
+    monkeypatch.setattr(farm.ledger, "start_attempt", start_later)
+    await farm.submit()
+    await starts.wait()
+    # Whoever has taken it may be dead by now.
+    assert (await farm.held()).expires_at - farm.now == 30
+    may_start.set()
+    await agent.running()
+    assert (await farm.held()).expires_at - farm.now == 300
 
 
 async def test_a_closed_intake_starts_nothing(farm: Farm, agent: Agent) -> None:

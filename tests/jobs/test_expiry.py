@@ -51,7 +51,7 @@ async def agent(farm: Farm) -> AsyncIterator[Agent]:
 
 async def silent_for(farm: Farm, seconds: float) -> None:
     await farm.passes(seconds)
-    await farm.dispatcher.sweep_gone()
+    await farm.dispatcher.agents.sweep_gone()
 
 
 async def ends_of(farm: Farm, job_id: str) -> list[str]:
@@ -130,7 +130,7 @@ async def test_an_agent_removed_around_the_sending_of_a_run_loses_it_exactly_onc
     async def gone() -> None:
         if not removed.is_set():
             removed.set()
-            await farm.dispatcher.agent_is_gone(A, "it was removed")
+            await farm.dispatcher.agents.is_gone(A, "it was removed")
 
     async def send(message: wire.ToAgent) -> None:
         is_run = isinstance(message, wire.Command) and isinstance(message.body, wire.RunPlan)
@@ -164,9 +164,9 @@ async def test_a_sweep_and_the_end_of_the_link_together_lose_each_attempt_once(
     await farm.passes(OPEN_S + 1)
     async with asyncio.TaskGroup() as group:
         for _ in range(3):
-            group.create_task(farm.dispatcher.sweep_gone())
+            group.create_task(farm.dispatcher.agents.sweep_gone())
             group.create_task(agent.hang_up())
-            group.create_task(farm.dispatcher.agent_is_gone(A, "its process has ended"))
+            group.create_task(farm.dispatcher.agents.is_gone(A, "its process has ended"))
     await farm.state(job_id, "queued")
-    await farm.dispatcher.sweep_gone()
+    await farm.dispatcher.agents.sweep_gone()
     assert await ends_of(farm, job_id) == ["attempt_ended"]

@@ -27,7 +27,7 @@ async def fails(_farm: Farm, agent: Agent, _job_id: str) -> None:
 
 
 async def is_lost(farm: Farm, _agent: Agent, _job_id: str) -> None:
-    await farm.dispatcher.agent_is_gone(A, "its process has ended")
+    await farm.dispatcher.agents.is_gone(A, "its process has ended")
 
 
 async def is_cancelled(farm: Farm, agent: Agent, job_id: str) -> None:

@@ -52,7 +52,7 @@ async def test_an_agent_that_is_lost_gives_the_identity_back(tmp_path: Path) -> 
         first, second = await farm.submit(**use()), await farm.submit(**use())
         await agent.running()
         assert await farm.waits(second) == "identity_in_use"
-        await farm.dispatcher.agent_is_gone(ClientId(agent.client_id), "gone")
+        await farm.dispatcher.agents.is_gone(ClientId(agent.client_id), "gone")
         await farm.state(first, "queued")
         assert await farm.identities.store.users(NS, "shopper") == []
 

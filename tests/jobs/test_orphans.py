@@ -29,7 +29,7 @@ async def test_after_a_restart_a_run_goes_on_to_its_end(tmp_path: Path) -> None:
             await farm.passes(100)
             await farm.registry.heard(ClientId("a"), agent.link, now=farm.now)
             assert await farm.manager.release_expired() == 0
-            await farm.dispatcher.sweep_gone()
+            await farm.dispatcher.agents.sweep_gone()
             assert (await agent.tell(wire.Notice(code="c", detail="d"), first=2)).seq == 2
             await agent.end()
             job = await farm.state(job_id, "succeeded")
@@ -48,10 +48,10 @@ async def test_after_a_restart_an_unlisted_run_is_lost_when_nothing_of_it_can_be
         async with farm_on(tmp_path) as farm:
             stranger = Agent(instance="another", slots=2)
             await stranger.dial(farm)
-            await farm.dispatcher.sweep_gone()
+            await farm.dispatcher.agents.sweep_gone()
             assert (await farm.job(job_id)).state is JobState.RUNNING
             await farm.passes(WINDOW_S * 1.25 + 1)
-            await farm.dispatcher.sweep_gone()
+            await farm.dispatcher.agents.sweep_gone()
             assert (await farm.job(job_id)).state is JobState.QUEUED
             await agent.dial(farm)
             await until(lambda: [m for m in agent.told(wire.Stored) if m.refused and m.done])
@@ -80,7 +80,7 @@ async def test_after_a_restart_a_listing_that_is_not_the_farms_is_refused_and_no
                 assert other.told(wire.Stored)[-1].refused
             assert (await farm.job(job_id)).state is JobState.RUNNING
             await farm.passes(WINDOW_S * 2)
-            await farm.dispatcher.sweep_gone()
+            await farm.dispatcher.agents.sweep_gone()
             assert (await farm.job(job_id)).state is JobState.QUEUED
 
 

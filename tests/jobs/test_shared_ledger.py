@@ -184,7 +184,7 @@ async def test_who_asked_too_late_gives_an_attempt_back_to_where_its_agent_is(
         job_id = await one.submit()
         await agent.start()
         assert two.shared is not None
-        await two.dispatcher.agent_comes(agent_id(agent), agent.listing())
+        await two.dispatcher.agents.comes(agent_id(agent), agent.listing())
         await one.owning.look()
         assert one.live.of_job(job_id) is not None
         await agent.end()
@@ -199,7 +199,7 @@ async def test_a_result_is_stored_where_its_agent_is_though_another_has_asked_to
         await agent.dial(one)
         job_id = await one.submit()
         await agent.start()
-        await two.dispatcher.agent_comes(agent_id(agent), agent.listing())
+        await two.dispatcher.agents.comes(agent_id(agent), agent.listing())
         await agent.end()
         job = await one.state(job_id, "succeeded")
         assert (job.attempts, len(await one.attempts(job_id))) == (1, 1)
@@ -284,12 +284,12 @@ async def test_what_a_coordinator_that_is_gone_ran_is_lost_once_when_its_agent_d
             job_id = await one.submit()
             await agent.start()
         for farm in (two, three):
-            await farm.dispatcher.sweep_gone()
+            await farm.dispatcher.agents.sweep_gone()
         assert (await two.job(job_id)).state is JobState.RUNNING
         cluster.sql(f"UPDATE attempts SET orphaned_at = orphaned_at - {GONE_S + 1}")
         async with asyncio.TaskGroup() as group:
             for farm in (two, three) * 2:
-                group.create_task(farm.dispatcher.sweep_gone())
+                group.create_task(farm.dispatcher.agents.sweep_gone())
         job = await two.job(job_id)
         assert (job.state, job.attempts) == (JobState.QUEUED, 1)
         assert [a.state for a in await two.attempts(job_id)] == [AttemptState.LOST]
@@ -314,7 +314,7 @@ async def test_what_an_agent_runs_of_a_coordinator_that_is_gone_goes_on_where_it
             await agent.start()
         await agent.dial(two)
         cluster.sql("UPDATE attempts SET orphaned_at = 0 WHERE orphaned_at IS NOT NULL")
-        await two.dispatcher.sweep_gone()
+        await two.dispatcher.agents.sweep_gone()
         await agent.end()
         job = await two.state(job_id, "succeeded")
         assert job.attempts == 1

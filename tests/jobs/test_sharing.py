@@ -121,7 +121,7 @@ async def test_after_a_restart_over_redis_a_lost_run_holds_nothing_any_more(
             await agent.dial(farm, running=())
             await farm.passes(GONE_S + 1)
             await registry.heard(A, agent.link, now=farm.now)
-            await farm.dispatcher.sweep_gone()
+            await farm.dispatcher.agents.sweep_gone()
             assert (await farm.attempts(job_id))[0].state is AttemptState.LOST
             assert await held(farm) == []
 
@@ -177,7 +177,7 @@ async def test_of_an_agent_that_redis_has_forgotten_it_is_not_known_that_nothing
         await one.submit()
         await agent.start()
         running = agent.listing()
-        await one.dispatcher.agent_is_gone(A, "as if Redis had forgotten it")
+        await one.dispatcher.agents.is_gone(A, "as if Redis had forgotten it")
         assert await two.sharing.keeps_out(A, running)
         await two.passes(GONE_S + 0.1)
         assert not await two.sharing.keeps_out(A, running)
@@ -197,7 +197,7 @@ async def test_an_attempt_is_lost_when_another_coordinator_has_its_agent_or_has_
         await agent.hang_up()
         await passes(GONE_S + 0.1, one, two)
         if removed:
-            await two.dispatcher.sweep_gone()
+            await two.dispatcher.agents.sweep_gone()
         else:
             agent.runs.clear()
             agent.tabs.clear()

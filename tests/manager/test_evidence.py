@@ -14,7 +14,8 @@ from farm.errors import (
     StaleAssignmentError,
 )
 from farm.manager import ContextHandle
-from farm.manager.delivery import AppNode, SentCommand
+from farm.manager.awaited import SentCommand
+from farm.manager.delivery import AppNode
 from farm.protocol import messages as wire
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.plan import Plan

@@ -10,7 +10,8 @@ import sys
 
 from farm.clock import steady_clock
 from farm.core.model import LinkId
-from farm.manager.delivery import AppNode, command
+from farm.manager.commands import command
+from farm.manager.delivery import AppNode
 from farm.manager.evidence import Admission
 from farm.manager.relay import Relay
 from farm.protocol import messages as wire

@@ -22,6 +22,7 @@ from farm.stores.records import (
 )
 
 NS = Namespace("default")
+OTHER = Namespace("other")
 T0 = Instant(1_000.0)
 TOKEN = Token(store_epoch=1, counter=1)
 

@@ -21,14 +21,9 @@ from farm.core.model import (
     WindowId,
 )
 from farm.core.reservation import Denial, Reservation
-from farm.stores.ports.registries import (
-    ClientRelease,
-    FirstFit,
-    PlacedReservations,
-    Registry,
-    Slots,
-    TurnKeeper,
-)
+from farm.stores.ports.contexts import ClientRelease, FirstFit
+from farm.stores.ports.registries import Registry, TurnKeeper
+from farm.stores.ports.reservations import PlacedReservations, Slots
 
 NS = Namespace("default")
 A = ClientId("a")

@@ -19,7 +19,9 @@ from farm.errors import (
     StoreUnavailableError,
 )
 from farm.manager import ContextHandle, WorkerContextManager
-from farm.manager.delivery import AppNode, SentCommand, command
+from farm.manager.awaited import SentCommand
+from farm.manager.commands import command
+from farm.manager.delivery import AppNode
 from farm.manager.evidence import Admission
 from farm.manager.relay import Relay
 from farm.protocol import messages as wire

@@ -8,8 +8,8 @@ from farm.core.model import Namespace
 from farm.errors import NotFoundError
 from farm.stores.ports.ledger import Ledger
 from farm.stores.records import Controlled, Evidence, Job
+from tests.stores.ledger_queue import next_id, next_start
 from tests.stores.ledger_rows import NS, TOKEN, accepted, at, finish, running, said, started
-from tests.stores.test_ledger import next_id, next_start
 
 HUMAN = Controlled(control=Control.HUMAN, by="", asked="solve it")
 PAUSING = Controlled(control=Control.PAUSING, by="anna")

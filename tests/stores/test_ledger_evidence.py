@@ -7,7 +7,7 @@ import pytest
 from farm.core.control import Control
 from farm.core.job_states import JobState
 from farm.core.model import Namespace, Token
-from farm.errors import NotFoundError
+from farm.errors import ConflictError, NotFoundError
 from farm.stores.ports.ledger import Ledger
 from farm.stores.records import Controlled, Expected
 from tests.stores.ledger_rows import (
@@ -60,6 +60,18 @@ class TestRecording:
         told = [e for e in await ledger.events("j1", after=0) if e.attempt_id == "a1"][-4:]
         assert [e.type for e in told] == ["started", "effect_begun", "effect_done", "items"]
         assert [e.at for e in told] == [at(1), at(2), at(3), at(4)]
+
+    async def test_an_end_that_rests_on_less_than_was_said_is_refused_and_changes_nothing(
+        self, ledger: Ledger
+    ) -> None:
+        await running(ledger)
+        begun = said(2, "effect_begun", effect_begun=effect())
+        await ledger.record("a1", TOKEN, [said(1), begun], now=T0)
+        with pytest.raises(ConflictError):
+            await ledger.finish(finish(JobState.QUEUED, rests_on=1), now=T0)
+        assert (await ledger.job(NS, "j1")).state is JobState.RUNNING
+        assert await ledger.finish(finish(JobState.UNCERTAIN, rests_on=2), now=T0)
+        assert await ledger.finish(finish(JobState.QUEUED, rests_on=1), now=T0) is None
 
     async def test_what_is_sent_again_is_stored_once(self, ledger: Ledger) -> None:
         await running(ledger)

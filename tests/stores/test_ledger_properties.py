@@ -23,7 +23,7 @@ from farm.core.model import Token
 from farm.core.retry import Doubt
 from farm.errors import ConflictError
 from farm.stores.ledger import SqliteDatabase, SqlLedger, SqlRetention
-from farm.stores.ledger.ledger import Database
+from farm.stores.ledger.database import Database
 from farm.stores.ledger.postgres import PostgresDatabase
 from tests.stores.conftest import Databases
 from tests.stores.ledger_rows import NS, at, finish, items, new_job, started

@@ -11,8 +11,8 @@ from farm.core.retry import Doubt
 from farm.errors import ConflictError, NotFoundError
 from farm.stores.ports.ledger import Ledger
 from farm.stores.records import Effect, Job
+from tests.stores.ledger_queue import next_id
 from tests.stores.ledger_rows import NS, TOKEN, accepted, at, effect, finish, running, said, started
-from tests.stores.test_ledger import next_id
 
 S = JobState
 

@@ -15,7 +15,9 @@ from farm.core.model import (
 )
 from farm.core.placement import BrowserPlacement, Mode
 from farm.core.reservation import Denial, Reservation
-from farm.stores.ports.registries import ClientRelease, FirstFit, PlacedReservations, TurnKeeper
+from farm.stores.ports.contexts import ClientRelease, FirstFit
+from farm.stores.ports.registries import TurnKeeper
+from farm.stores.ports.reservations import PlacedReservations
 from tests.stores.pool import (
     LINK,
     NS,

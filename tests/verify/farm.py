@@ -11,11 +11,13 @@ import aiohttp
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from farm.api.agent_link import AgentLinks, LinkRules
+from farm.api.agent_links import AgentLinks
+from farm.api.agent_tokens import AgentTokens
 from farm.api.agents import agent_route
 from farm.api.app import build_app
 from farm.api.auth import TokenBook
 from farm.api.deps import Deps
+from farm.api.link_deps import LinkDeps, LinkRules
 from farm.api.readiness import Readiness
 from farm.api.serving import ApiRunner
 from farm.api.verify import verify_route
@@ -170,18 +172,24 @@ async def serving(
             queues=queues,
         )
         dispatcher, manager = jobs.dispatcher, jobs.manager
+        agent_tokens = AgentTokens()
         links = AgentLinks(
-            registry=registry,
-            registrations=Registrations(registry, clock),
-            app_node=node,
-            dispatcher=dispatcher,
-            recorder=jobs.recorder,
-            interventions=jobs.interventions,
-            events=events,
-            disconnects=Disconnects(manager, clock, grace_s=None),
-            clock=clock,
-            channel_refused=lambda *_: None,
-            rules=LinkRules(heartbeat_interval_s=0.1, window_s=WINDOW_S, max_frame_bytes=1 << 20),
+            LinkDeps(
+                registry=registry,
+                registrations=Registrations(registry, clock),
+                app_node=node,
+                dispatcher=dispatcher,
+                recorder=jobs.recorder,
+                interventions=jobs.interventions,
+                news=AgentNews(events),
+                tokens=agent_tokens,
+                disconnects=Disconnects(manager, clock, grace_s=None),
+                clock=clock,
+                channel_refused=lambda *_: None,
+                rules=LinkRules(
+                    heartbeat_interval_s=0.1, window_s=WINDOW_S, max_frame_bytes=1 << 20
+                ),
+            )
         )
         farm = Farm(
             registry=registry,
@@ -189,7 +197,7 @@ async def serving(
             ledger=ledger,
             jobs=jobs.service,
             clock=clock,
-            agent_is_gone=dispatcher.agent_is_gone,
+            agent_is_gone=dispatcher.agents.is_gone,
         )
         verifier = Verifier(
             farm,
@@ -232,7 +240,7 @@ async def serving(
                 deployed=queues.changed,
                 tokens=tokens,
                 namespaces=book,
-                owns=links.may_act,
+                owns=agent_tokens.may_act,
                 misses=manager.misses,
                 explaining=Explaining(
                     registry=registry,

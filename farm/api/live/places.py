@@ -19,8 +19,8 @@ from farm.core.model import (
     Token,
 )
 from farm.errors import NotFoundError
+from farm.stores.ports.contexts import ContextRegistry
 from farm.stores.ports.ledger import Ledger
-from farm.stores.ports.registries import ContextRegistry
 
 _FRESH_S = 0.5
 _JOBS_KEPT = 1_000

@@ -10,10 +10,11 @@ from aiohttp import WSCloseCode
 from pydantic import ValidationError
 
 from farm.api.duplex import Duplex
-from farm.api.live.hub import Hub, NotWatchableError, Watched
+from farm.api.live.hub import Hub
 from farm.api.live.links import Grant
 from farm.api.live.places import Place, Places
 from farm.api.live.viewers import Viewer
+from farm.api.live.watched import NotWatchableError, Watched
 from farm.clock import Clock
 from farm.core.model import Client, is_link_of
 from farm.errors import FarmError

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, bindparam, func, insert, select, upda
 from farm.core.control import Control, in_queue
 from farm.core.job_states import AT_REST, TERMINAL, AttemptState, JobEvent, JobState, step
 from farm.core.model import ClientId, ContextId, Instant, Token
-from farm.errors import NotFoundError
+from farm.errors import ConflictError, NotFoundError
 from farm.stores.ledger import forgetting, history, identities, queue, recordings, schema
 from farm.stores.ledger.fencing import check_owner
 from farm.stores.ledger.rows import AnyRow, to_attempt, to_job, to_json_or_none
@@ -51,6 +51,7 @@ _TO_END = (
     select(
         _attempts.c.id,
         _attempts.c.item_count.label("attempt_items"),
+        _attempts.c.last_seq,
         _attempts.c.owner,
         *(c for c in _jobs.c if c.name != "spec"),
     )
@@ -196,11 +197,17 @@ def running(connection: Connection) -> Sequence[Attempt]:
 
 
 def finish(connection: Connection, end: Finish, now: Instant, life: int | None) -> Job | None:
-    """End an attempt and move its job; None if it had ended."""
+    """End an attempt and move its job; None if it had ended.
+
+    Raises:
+        ConflictError: If it has said more than what the end rests on.
+    """
     job = connection.execute(_TO_END, {"attempt_id": end.attempt_id}).one_or_none()
     if job is None:
         return None
     check_owner(job, life)
+    if end.rests_on not in (None, job.last_seq):
+        raise ConflictError("the attempt has said more since its end was decided")
     state = _after(JobState(job.state), end.job_state)
     failure = to_json_or_none(end.failure)
     connection.execute(

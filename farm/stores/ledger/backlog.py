@@ -10,7 +10,7 @@ from farm.core.control import Control
 from farm.core.job_states import JobState
 from farm.core.model import Instant, Namespace
 from farm.stores.ledger import schema
-from farm.stores.ledger.ledger import Database
+from farm.stores.ledger.database import Database
 from farm.stores.ledger.rows import to_job
 from farm.stores.records import Job, Queued
 

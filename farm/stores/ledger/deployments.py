@@ -9,7 +9,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from farm.core.model import Instant, Namespace
 from farm.core.pools import queue_of
 from farm.stores.ledger import schema
-from farm.stores.ledger.ledger import Database
+from farm.stores.ledger.database import Database
 from farm.stores.ledger.rows import AnyRow
 from farm.stores.ports.deployments import Deployment
 

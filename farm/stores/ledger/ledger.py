@@ -1,7 +1,7 @@
 """The port's face over an SQL database: each method is one transaction, off the event loop."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import Connection, literal, select
 
@@ -24,7 +24,8 @@ from farm.stores.ledger import (
     recordings,
     tokens,
 )
-from farm.stores.ports.timing import Observe, timed, unobserved
+from farm.stores.ledger.database import Database, Timed
+from farm.stores.ports.timing import Observe, unobserved
 from farm.stores.records import (
     Artifact,
     Attempt,
@@ -48,55 +49,6 @@ _ITEMS_AT_ONCE = 500
 _NOTHING = select(literal(1))
 
 
-class Database(Protocol):
-    """Runs work in transactions. Failures of the database are StoreUnavailableError."""
-
-    @property
-    def life(self) -> int | None:
-        """The number of this coordinator's life; None where it has the database to itself."""
-        ...
-
-    async def open(self) -> None:
-        """Connect, and bring the schema up to date."""
-        ...
-
-    async def close(self) -> None:
-        """Disconnect."""
-        ...
-
-    async def write(self, work: Callable[[Connection], T]) -> T:
-        """Run work in one durable transaction."""
-        ...
-
-    async def read(self, work: Callable[[Connection], T]) -> T:
-        """Run work that only reads; it sees all that was written before."""
-        ...
-
-
-class _Timed:
-    """A database that says how long its transactions took."""
-
-    def __init__(self, database: Database, observe: Observe) -> None:
-        self.database = database
-        self.open, self.close = database.open, database.close
-        self._observe = observe
-
-    @property
-    def life(self) -> int | None:
-        """See `Database.life`."""
-        return self.database.life
-
-    async def write(self, work: Callable[[Connection], T]) -> T:
-        """See `Database.write`."""
-        with timed(self._observe, "ledger", "write"):
-            return await self.database.write(work)
-
-    async def read(self, work: Callable[[Connection], T]) -> T:
-        """See `Database.read`."""
-        with timed(self._observe, "ledger", "read"):
-            return await self.database.read(work)
-
-
 class SqlLedger:
     """The `Ledger` port; what a method promises is said there.
 
@@ -104,7 +56,7 @@ class SqlLedger:
     """
 
     def __init__(self, database: Database, *, observe: Observe = unobserved) -> None:
-        self._db = _Timed(database, observe)
+        self._db = Timed(database, observe)
 
     @property
     def database(self) -> Database:

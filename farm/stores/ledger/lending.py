@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from farm.core.model import Instant, Namespace, Token
 from farm.stores.identity_records import Borrowed, Change, SavedIdentity, Sealed, SealedState, Use
 from farm.stores.ledger import identities
-from farm.stores.ledger.ledger import Database
+from farm.stores.ledger.database import Database
 
 
 class SqlIdentities:

@@ -13,7 +13,7 @@ from farm.core.namespaces import Minted, NamespaceRecord, Origin, decide
 from farm.core.tiers import NodePlacement, Pinned, Prefer, Unplaced
 from farm.errors import NotFoundError
 from farm.stores.ledger import schema
-from farm.stores.ledger.ledger import Database
+from farm.stores.ledger.database import Database
 from farm.stores.ledger.rows import AnyRow
 
 _table = schema.namespaces

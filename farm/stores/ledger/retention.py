@@ -6,7 +6,7 @@ from sqlalchemy import bindparam, delete, select
 
 from farm.core.model import Instant, Namespace
 from farm.stores.ledger import forgetting, schema
-from farm.stores.ledger.ledger import Database
+from farm.stores.ledger.database import Database
 
 _discards = schema.discards
 _SOME = select(_discards.c.what).order_by(_discards.c.what).limit(bindparam("most"))

@@ -166,7 +166,11 @@ class Ledger(Protocol):
         ...
 
     async def finish(self, finish: Finish, *, now: Instant) -> Job | None:
-        """End an attempt and move its job on; None if the attempt had ended already."""
+        """End an attempt and move its job on; None if the attempt had ended already.
+
+        Raises:
+            ConflictError: If the attempt has said more since than what the end rests on.
+        """
         ...
 
     async def request_cancel(

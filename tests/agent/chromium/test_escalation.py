@@ -45,7 +45,7 @@ from tests.agent.test_runner import StandInLink, StandInUploads
 pytestmark = pytest.mark.browser
 
 CANCELLED_S, PAGE_S, WINDOW_S, KILLED_S = 3, 8, 13, 22
-"""What each level may take at most, those before it included; see docs/operations.md."""
+"""What each level may take at most, those before it included; see docs/hostile-pages.md."""
 RELOADS = "data:text/html,<script>setInterval(() => location.reload(), 30)</script>"
 
 

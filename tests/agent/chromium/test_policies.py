@@ -1,6 +1,6 @@
 """What would ask a person, headed, where the asking is a window of the desktop's: nobody waits.
 
-Each has its row in docs/operations.md. The page asks upon a click, as a page must to be heard at
+Each has its row in docs/hostile-pages.md. The page asks upon a click, as a page must to be heard at
 all; then it has to answer as before, and its tab has to close at once.
 """
 

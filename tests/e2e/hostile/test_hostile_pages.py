@@ -39,7 +39,7 @@ pytestmark = [
 PAGES = (*STOPPING, *FLOODING, *GOING, *ANSWERING)
 TIMEOUTS = {"job": "3s", "navigation": "1500ms", "step": "1s"}
 ENDS_WITHIN_S = 3 + 13
-"""The job's time, and what docs/operations.md allows to end the window."""
+"""The job's time, and what docs/hostile-pages.md allows to end the window."""
 LEFT_BYTES = 20_000_000
 """A browser's own files: profile, caches, dictionaries."""
 SLOTS = 3

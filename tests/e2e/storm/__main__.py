@@ -6,8 +6,10 @@ import secrets
 import signal
 import sys
 import tempfile
+from collections.abc import Coroutine
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from tests.e2e.storm.storm import Storm
 
@@ -19,8 +21,6 @@ def main() -> int:
     parser.add_argument("--every", type=float, default=12.0, help="jobs from strike to strike")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--apart", action=argparse.BooleanOptionalAction, default=True)
-    # Whoever ends it ends all that it has started.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     asked = parser.parse_args()
     storm = Storm(
         seed=asked.seed,
@@ -30,14 +30,31 @@ def main() -> int:
         apart=asked.apart,
         say=say,
     )
-    with tempfile.TemporaryDirectory(prefix="tabfarm-storm-") as root:
-        asyncio.run(storm.run(Path(root)))
+    try:
+        with tempfile.TemporaryDirectory(prefix="tabfarm-storm-") as root:
+            asyncio.run(_until_told(storm.run(Path(root))))
+    except asyncio.CancelledError:
+        say("ended before its end, with all that it had started")
+        return 1
     struck = ", ".join(f"{blow} {kind} {n}" for (kind, blow), n in sorted(storm.struck.items()))
     say(f"struck {storm.struck.total()} times: {struck}")
     say(f"seed {storm.seed}: {dict(storm.ends)}, {storm.attempts} attempts")
     say(f"why: {dict(storm.failures)}")
     say("\n".join(storm.flaws) if storm.flaws else "nothing was lost, and nothing done twice")
     return 1 if storm.flaws else 0
+
+
+async def _until_told(storm: Coroutine[Any, Any, None]) -> None:
+    """Let it go on until somebody ends it, who so ends all that it has started."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(storm, name="storm")
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            # Once: a second one must not keep it from ending the rest.
+            asyncio.get_running_loop().add_signal_handler(
+                number, lambda: task.cancelling() or task.cancel()
+            )
+    if task.cancelled():
+        raise asyncio.CancelledError
 
 
 _SINCE = perf_counter()

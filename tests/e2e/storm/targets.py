@@ -63,7 +63,7 @@ class Target:
     async def strike(self, blow: Blow) -> None:
         match blow:
             case Blow.KILL:
-                await asyncio.to_thread(self._server.kill)
+                await _to_its_end(self._server.kill)
             case Blow.PAUSE:
                 self._server.signal(signal.SIGSTOP)
             case Blow.CUT | Blow.STALL | Blow.LOSE:
@@ -78,7 +78,7 @@ class Target:
     async def restore(self, blow: Blow) -> None:
         match blow:
             case Blow.KILL:
-                await asyncio.to_thread(self._server.start)
+                await _to_its_end(self._server.start)
             case Blow.PAUSE:
                 self._server.signal(signal.SIGCONT)
             case Blow.CUT | Blow.STALL | Blow.LOSE:
@@ -106,6 +106,15 @@ class Target:
     def _server(self) -> Server:
         assert self.server is not None
         return self.server
+
+
+async def _to_its_end(work: Callable[[], None]) -> None:
+    """Do what takes a while; a cancellation waits for it, so that what it starts is known then."""
+    working = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        await asyncio.shield(working)
+    finally:
+        await asyncio.wait([working])
 
 
 @dataclass(slots=True)

@@ -1,17 +1,22 @@
 """The short form of the storm, of seeds that never change: `make storm` runs the long one."""
 
 import asyncio
+import signal
 import socket
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from farm.protocol.resources import AgentView, JobDetail
 from tests.cable import Cable
+from tests.e2e.faults.house import Processes, living
+from tests.e2e.processes import ROOT, ended, process
 from tests.e2e.storm.network import ImpossibleError, Place, Segment, apart
 from tests.e2e.storm.schedule import Blow, kind_of, schedule
 from tests.e2e.storm.storm import Storm
@@ -46,6 +51,35 @@ async def test_coordinators_that_share_everything_lose_nothing_either_nor_what_t
         "postgres": _ALL,
         "network": {Blow.CUT, Blow.STALL, Blow.LOSE},
     }
+
+
+@pytest.mark.slow
+async def test_a_storm_that_is_told_to_end_ends_all_that_it_has_started(
+    tmp_path: Path, redis_url: str, postgres: Databases
+) -> None:
+    command = ("tests.e2e.storm", "--coordinators", "2", "--every", "1", "--seed", "1")
+    async with process(*command, cwd=ROOT, env={"TMPDIR": str(tmp_path)}) as storm:
+        assert storm.stdout is not None
+        while b"network" not in await storm.stdout.readline():
+            pass
+        there = started_by(tmp_path)
+        assert len({one.name() for one in there}) > 2  # PostgreSQL and Redis are among them
+        for _ in range(2):
+            storm.terminate()
+        code, said, _ = await ended(storm, 30)
+        assert (code, "with all that it had started" in said) == (1, True)
+        assert living(there | started_by(tmp_path)) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def started_by(folder: Path) -> Processes:
+    """What has the folder of a storm for its own."""
+    found = set()
+    for one in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            if one.environ().get("TMPDIR", "").startswith(str(folder)):
+                found |= {one, *one.children(recursive=True)}
+    return found
 
 
 _ALL = {Blow.KILL, Blow.PAUSE, Blow.CUT, Blow.STALL, Blow.LOSE}
@@ -99,6 +133,35 @@ def test_all_that_can_be_done_to_each_kind_is_done_once_before_anything_again() 
     assert first == Counter([("b", Blow.CUT), ("b", Blow.KILL), *(("a", blow) for blow in EVERY)])
     assert {strike.target for strike in strikes} == set(targets)
     assert [strike.after for strike in strikes] == sorted(strike.after for strike in strikes)
+
+
+async def test_who_ends_a_storm_waits_for_what_is_just_being_started() -> None:
+    class Slow:
+        begun, may_end = threading.Event(), threading.Event()
+        runs = False
+
+        def start(self) -> None:
+            self.begun.set()
+            assert self.may_end.wait(10)
+            self.runs = True
+
+        def kill(self) -> None:
+            self.runs = False
+
+        def signal(self, number: signal.Signals) -> None:
+            raise AssertionError(number)
+
+    server = Slow()
+    restoring = asyncio.create_task(Target(server=server).restore(Blow.KILL))
+    assert await asyncio.to_thread(server.begun.wait, 10)
+    restoring.cancel()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not restoring.done()
+    server.may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await restoring
+    assert server.runs
 
 
 def test_only_what_can_be_done_to_something_is_done_to_it() -> None:
