@@ -118,7 +118,7 @@ async def test_a_hung_script_is_broken_off_and_still_photographed(rig: Rig) -> N
     await rig.window()
     began = monotonic()
     outcome = await rig.run(goto(PLAIN), script("() => { for (;;); }", timeout=500))
-    assert monotonic() - began < 5
+    assert monotonic() - began < 15
     assert reason(outcome) is Reason.STEP_TIMEOUT
     assert outcome.page_gone
     assert sorted(rig.journal.files) == ["failure-1.html", "failure-1.png"]
