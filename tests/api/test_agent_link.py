@@ -600,8 +600,9 @@ async def test_an_agent_that_tells_of_a_run_nobody_looks_after_is_to_say_anew_wh
         command_id=run.command_id, attempt_id=attempt_id, token=run.token, entries=(entry,)
     )
     await agent.link.send(_succeeded(run, seq=0) if ended else events)
-    await until(lambda: agent.count(LinkDown))
-    assert agent.heard(wire.Stored) == []
+    await agent.link.send(wire.Heartbeat(epoch_number=1, nonce="1"))
+    await until(lambda: agent.count(LinkDown) or agent.heard(wire.Ping))
+    assert (agent.heard(wire.Ping), agent.heard(wire.Stored)) == ([], [])
 
 
 async def _run(served: Served, agent: Dialled) -> tuple[str, wire.Command]:
