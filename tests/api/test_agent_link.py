@@ -39,6 +39,7 @@ from farm.manager.disconnecting import Disconnects
 from farm.protocol import messages as wire
 from farm.stores.redis import RedisRegistry
 from tests.jobs.farm import WINDOW_S, Farm, farm_on, until
+from tests.patience import PATIENCE_S
 from tests.stores.conftest import new_redis_registry, redis_url
 
 __all__ = ["new_redis_registry", "redis_url"]
@@ -425,7 +426,7 @@ async def test_a_link_that_closes_is_noticed_at_once_and_the_agent_keeps_its_epo
 ) -> None:
     first = await agent.greeted()
     await agent.hang_up()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while (await client(served)).link is not None:
             await asyncio.sleep(0.005)
     assert (await agent.greeted()).epoch_number == first.epoch_number
@@ -435,7 +436,7 @@ async def test_a_link_that_closes_is_noticed_at_once_and_the_agent_keeps_its_epo
 async def test_an_agent_that_says_bye_is_forgotten(served: Served, agent: Dialled) -> None:
     await agent.greeted()
     await agent.link.send(wire.Bye())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while await client(served) is not None:
             await asyncio.sleep(0.005)
 
@@ -530,7 +531,7 @@ async def test_a_draining_agent_is_given_nothing(served: Served, agent: Dialled)
     for number, because in enumerate(("", "low_disk: 9 bytes are free"), start=1):
         report = wire.Report(epoch_number=1, number=number, draining=True, draining_because=because)
         await agent.link.send(report)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while (known := await client(served)).draining_because != because or not known.draining:
                 await asyncio.sleep(0.005)
     assert await served.farm.waits(await served.farm.submit()) == "draining"
@@ -683,7 +684,7 @@ async def test_a_command_the_agent_cannot_read_is_refused_by_its_link(
     sent = served.farm.node.expect(A, "strange", outlives_link=False)
     link = next(iter(served.links._links))
     await link._socket.send('{"op":"command","command_id":"strange","body":{"kind":"dance"}}')
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         answer = await sent.answer
     assert isinstance(answer, wire.Ack)
     assert answer.refused == "not_understood"
@@ -751,7 +752,7 @@ async def test_what_an_agent_holds_is_released_when_its_link_closes_or_kept_for_
         await agent.greeted()
         job_id, run = await _run(served, agent)
         await agent.hang_up()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while (await client(served)).link is not None:
                 await asyncio.sleep(0.005)
         entry = wire.Running(
