@@ -82,8 +82,8 @@ def canonical(value: object) -> str:
 
 def is_same(one: object, other: object) -> bool:
     """Tell whether two JSON values are equal, types counted; see `canonical`."""
-    if type(one) in _PLAIN and type(other) in _PLAIN:
-        return type(one) is type(other) and one == other
+    if type(one) is type(other) and type(one) in _PLAIN:
+        return one == other
     return canonical(one) == canonical(other)
 
 

@@ -7,7 +7,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from farm.clock import system_clock
-from farm.core.model import Client, ClientId, ContextId, LinkId, Namespace
+from farm.core.model import (
+    Assignment,
+    Client,
+    ClientId,
+    ContextId,
+    Instant,
+    LinkId,
+    Namespace,
+    Snapshot,
+)
 from farm.core.reservation import Denial
 from farm.errors import ClientAbsentError, ForbiddenError
 from farm.manager.leaving import Left
@@ -157,6 +166,20 @@ async def test_all_are_fenced_before_the_first_is_told(stack: Stack) -> None:
     assert fenced == [True] * 4
 
 
+async def test_one_that_leaves_before_its_turn_is_unknown_and_told_nothing(stack: Stack) -> None:
+    async def receive(message: wire.ToAgent) -> None:
+        other = await known(stack, B)
+        assert other is not None
+        await stack.registry.remove(B, epoch=other.epoch)
+
+    await connected(stack, "a")
+    await stack.node.attach(A, LinkId("link-a"), receive)
+    sent = await connected(stack, "b")
+    left = await stack.leaving.drain_all(None, lambda _: True, by="anna")
+    assert left == {A: Left.DRAINING, B: Left.UNKNOWN}
+    assert sent == []
+
+
 @pytest.mark.parametrize(
     ("wanted", "drained"),
     [
@@ -214,6 +237,29 @@ async def test_a_removed_agent_is_forgotten_and_its_link_ended(stack: Stack) -> 
     assert stack.ended == [A]
     async with stack.http.delete(f"{stack.url}/v1/agents/a", headers=stack.as_admin()) as response:
         assert response.status == 404
+
+
+@pytest.mark.parametrize("reading", [1, 2])
+async def test_what_is_lent_while_an_agent_is_removed_is_not_taken_for_dead(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch, reading: int
+) -> None:
+    read = stack.registry.snapshot
+    taken: list[Assignment | Denial] = []
+
+    async def read_and_lend(*, now: Instant) -> Snapshot:
+        snapshot = await read(now=now)
+        taken.append(await take(stack) if len(taken) + 1 == reading else Denial.GONE)
+        return snapshot
+
+    await connected(stack)
+    monkeypatch.setattr(stack.registry, "snapshot", read_and_lend)
+    left = await stack.leaving.remove(None, A, by="anna")
+    lent = taken[reading - 1]
+    if isinstance(lent, Denial):
+        assert left is Left.DEREGISTERED
+    else:
+        assert left is Left.DISCONNECTED
+        assert await stack.registry.holds(A, lent.context_id, lent.token)
 
 
 async def test_a_busy_agent_that_is_removed_is_out_of_reach_and_holds_what_it_held(

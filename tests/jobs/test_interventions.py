@@ -46,12 +46,14 @@ def asked(agent: Agent) -> list[wire.Intervene]:
 
 
 async def answered(farm: Farm, agent: Agent, **answer: Any) -> wire.Intervene:
-    """Wait until the agent is asked, and let it answer."""
+    """Wait until the agent is asked, and let it answer; another's answer is none, nor a second."""
     await until(lambda: asked(agent))
     wanted = asked(agent)[-1]
     said = {"intervention_id": wanted.intervention_id, "outcome": "applied"} | answer
-    farm.interventions.answered(ClientId("b"), wire.Intervened.model_validate(said))  # not its own
+    other = said | {"outcome": "stale_target", "detail": "not its own"}
+    farm.interventions.answered(ClientId("b"), wire.Intervened.model_validate(other))
     farm.interventions.answered(ClientId("a"), wire.Intervened.model_validate(said))
+    farm.interventions.answered(ClientId("a"), wire.Intervened.model_validate(other))
     return wanted
 
 
@@ -106,6 +108,22 @@ async def test_an_agent_that_is_away_or_does_not_answer_makes_it_stale(
         done = await farm.jobs.intervene(NS, job_id, PAUSE)
         assert (done.outcome, done.detail) == ("stale_target", "the agent a can't be reached")
         assert len(asked(agent)) == 1
+
+
+@pytest.mark.parametrize(("sent", "over"), [(False, False), (True, True)])
+async def test_nobody_is_asked_for_an_attempt_that_is_not_sent_yet_or_is_over(
+    farm: Farm, agent: Agent, sent: bool, over: bool
+) -> None:
+    job_id = await farm.submit()
+    await agent.running()
+    live = farm.live.of_job(job_id)
+    assert live is not None
+    live.sent, live.over = sent, over
+    done = await farm.jobs.intervene(NS, job_id, PAUSE)
+    assert (done.outcome, done.detail) == ("stale_target", "no attempt of the job is running")
+    assert asked(agent) == []
+    live.sent, live.over = True, False
+    await agent.end()
 
 
 async def test_what_the_agent_refuses_is_passed_on(farm: Farm, agent: Agent) -> None:

@@ -1,13 +1,15 @@
 """What nobody could take is tried again when something has changed, and not before."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from farm.core.model import Instant, Namespace, Snapshot
+from farm.core.model import ClientId, Instant, Namespace, Snapshot
 from farm.core.tiers import NodePlacement, Pinned, Unplaced
 from farm.stores.memory import MemoryRegistry
-from tests.jobs.farm import WINDOW_S, Agent, Farm, farm_on, living
+from tests.jobs.farm import WINDOW_S, Agent, Farm, farm_on, living, until
 
 NOWHERE = {"metadata": {"region": "none"}}
 
@@ -95,3 +97,51 @@ async def test_it_is_tried_again_where_the_rules_have_changed(
         farm.manager.placement_changed("default")
         farm.dispatcher.look_anew()
         await farm.state(job_id, "succeeded")
+
+
+def at_the_end_of_a_look(
+    farm: Farm, happens: Callable[[], Awaitable[object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Have something happen once, when no other job is due beside those that were tried."""
+    due, tried = farm.ledger.due, False
+
+    async def due_and_then(**asked: Any) -> Any:
+        nonlocal tried
+        found = await due(**asked)
+        if tried and not found.jobs:
+            monkeypatch.setattr(farm.ledger, "due", due)
+            await happens()
+        tried = bool(found.jobs)
+        return found
+
+    monkeypatch.setattr(farm.ledger, "due", due_and_then)
+
+
+async def test_a_job_that_is_submitted_between_a_look_and_the_wait_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = Agent(slots=2)
+    submitted: list[str] = []
+    async with living(agent), farm_on(tmp_path) as farm:
+
+        async def submit() -> None:
+            submitted.append(await farm.submit())
+
+        await agent.dial(farm)
+        at_the_end_of_a_look(farm, submit, monkeypatch)
+        await farm.state(await farm.submit(), "running")
+        await until(lambda: submitted)
+        await farm.state(submitted[0], "running")
+
+
+async def test_a_change_between_a_look_and_the_wait_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = Agent(automatic=True)
+    async with living(agent), farm_on(tmp_path) as farm:
+        await agent.dial(farm)
+        await farm.registry.set_draining(ClientId("a"))
+        at_the_end_of_a_look(
+            farm, lambda: farm.registry.set_draining(ClientId("a"), False), monkeypatch
+        )
+        await farm.state(await farm.submit(), "succeeded")

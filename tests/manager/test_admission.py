@@ -8,12 +8,24 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from farm.core.admission import Claim, Enrolment, Refusal, RefusedFor
-from farm.core.model import Capacity, Client, ClientId, ClientType, Instant, Namespace, link_of
+from farm.core.model import (
+    Capacity,
+    Client,
+    ClientId,
+    ClientType,
+    ContextId,
+    Instant,
+    Namespace,
+    Request,
+    TaskId,
+    link_of,
+)
 from farm.core.pools import Exclusion
 from farm.errors import StoreUnavailableError
 from farm.manager import refusals
 from farm.manager.admission import Knock, Registration, Registrations
 from farm.stores.memory import MemoryRegistry
+from tests.stores.pool import reported
 
 A, B, C = Namespace("a"), Namespace("b"), Namespace("c")
 NOW = Instant(1_000.0)
@@ -266,6 +278,20 @@ async def test_who_is_in_and_can_not_have_its_namespaces_is_in_no_more(
     await let_in(await house.comes(A))
 
 
+async def test_who_comes_back_and_can_not_have_its_namespaces_keeps_what_it_holds_and_gets_nothing(
+    house: House,
+) -> None:
+    agent = (await let_in(await house.comes(A))).client
+    await reported(house.registry, "T1", client=agent, link=link_of("farm", "1"), now=NOW)
+    asked = Request(namespace=A, task_id=TaskId("task"))
+    how: dict[str, Any] = {"now": NOW, "timeout_s": 60}
+    held = await house.registry.assign(asked, agent.client_id, ContextId("T1"), **how)
+    house.gate.unknown, house.gate.minting_fails_with = {B}, MISPLACED
+    assert await house.comes(A, B, link="2") == MISPLACED
+    (kept,) = (await house.registry.snapshot(now=NOW)).clients
+    assert (kept.link, list(kept.assignments.values())) == (None, [held])
+
+
 # The audit
 
 
@@ -316,7 +342,11 @@ async def test_a_thousand_identical_refusals_are_one_line_and_a_change_another(
         for _ in range(3):
             await house.comes(C)
     refused = [line for line in logs if line["event"] == "agent.refused"]
-    assert [line["reason"] for line in refused] == ["namespace", "protocol", "namespace"]
+    assert [(line["reason"], line["untold"]) for line in refused] == [
+        ("namespace", 0),
+        ("protocol", 999),
+        ("namespace", 2),
+    ]
     told = [(ns, data["reason"]) for kind, ns, data in house.told if kind == "agent_refused"]
     assert told == [(ns, line["reason"]) for line in refused for ns in (A, B)]
 
@@ -356,3 +386,13 @@ async def test_the_audit_remembers_a_bounded_number_of_tokens(
         token = Enrolment(token_id=f"tok-{number}", namespaces=frozenset({A}))
         await house.comes(C, bearer=token)
     assert len(house.door.audit) == 3
+
+
+async def test_of_many_tokens_the_one_refused_longest_ago_is_news_again(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refusals, "_MOST_SITES", 2)
+    with capture_logs() as logs:
+        for name in ("one", "two", "one", "three", "one", "two"):
+            await house.comes(C, bearer=Enrolment(token_id=name, namespaces=frozenset({A})))
+    assert [line["token_id"] for line in lines_of(logs)] == ["one", "two", "three", "two"]

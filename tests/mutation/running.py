@@ -76,9 +76,14 @@ SUITES = (
         tests=("test_parcels.py",),
     ),
     Suite(
+        files="farm/stores/redis/scripts/event*.lua",
+        room="tests/stores",
+        tests=("test_cluster_events.py",),
+    ),
+    Suite(
         files="farm/stores/redis/scripts/*.lua",
         room="tests/stores",
-        tests=("test_registry.py", "test_first_fit.py", "test_re*.py", "test_lapsed*.py"),
+        tests=("test_registry.py", "test_f*.py", "test_re*.py", "test_lapsed*.py"),
         only="redis or Both",
     ),
 )

@@ -83,9 +83,7 @@ def test_no_test_of_the_rules_is_in_no_suite() -> None:
     others = (
         "test_artifact*.py",
         "test_backlog.py",
-        "test_cluster_events.py",
         "test_deployments.py",
-        "test_fencing.py",
         "test_identities.py",
         "test_keyring.py",
         "test_ledger*.py",

@@ -15,7 +15,7 @@ from sqlalchemy import func, make_url, select
 from farm.core.job_states import JobState
 from farm.core.model import ClientId
 from farm.errors import ConflictError, NotOwnerError, StoreUnavailableError
-from farm.stores.ledger import SqlLedger, membership, schema
+from farm.stores.ledger import SqlLedger, membership, owning, schema
 from farm.stores.ledger.postgres import PostgresDatabase, Share
 from farm.stores.ledger.sharing import SqlSharing
 from farm.stores.records import Attempt
@@ -354,6 +354,25 @@ async def test_who_ends_the_lapsed_does_not_wait_for_one_that_is_still_writing(
         assert await lives(one) == 2
     await end_lapsed(one)
     assert await lives(one) == 1
+
+
+async def test_who_ends_the_lapsed_leaves_what_another_is_just_taking_over_to_that_one(
+    url: str, postgres: Databases
+) -> None:
+    async with members(url, "one", "two", "three") as (one, two, three):
+        await one.running()
+        lapse(postgres, url, one)
+        life = two.database.life
+        assert life is not None
+        async with two.database._engine.begin() as taking:
+            await taking.run_sync(lambda db: owning.take_over(db, "a1", AGENT, TOKEN, "c-a1", life))
+            ending = asyncio.create_task(end_lapsed(three))
+            async with asyncio.timeout(2):
+                await asyncio.shield(ending)
+        await ending
+        await end_lapsed(three)
+        assert (await two.shared.standing([]))["a1"].mine
+        assert await three.shared.orphans(for_s=0) == []
 
 
 async def lives(member: Member) -> int:

@@ -177,6 +177,7 @@ async def test_what_coordinators_publish_is_united(registry: Everything) -> None
     assert (await only(registry)).excluded is LOST
     await published(registry, {}, by="one")
     assert (await only(registry)).excluded is PROBATION
+    assert await registry.assign_first(request(), now=T0, timeout_s=TIMEOUT_S) is None
     await published(registry, {}, by="two")
     await assigned(registry)
 
@@ -192,7 +193,7 @@ async def test_a_coordinator_that_has_died_excludes_nobody_for_longer_than_its_l
     assert await registry.exclusions(now=at(10)) == {}
     await assigned(registry, now=at(10))
     # Nor does it come back, when what has lapsed is cleared away.
-    await published(registry, {}, by="alive", now=11)
+    await published(registry, {}, by="alive", now=10)
     assert await registry.exclusions(now=at(0)) == {}
 
 

@@ -136,6 +136,16 @@ async def test_who_is_pinned_and_who_is_not_take_turns_together(registry: Everyt
     assert await turn(registry, node="n2") == "b"
 
 
+async def test_whoever_would_do_is_found_behind_however_many_who_would_not(
+    registry: Everything,
+) -> None:
+    for n in range(70):
+        await agent(registry, f"a-{n:02}")
+    await agent(registry, "b", node="n")
+    assert await turn(registry, node="n") == "b"
+    assert await turn(registry) == "a-00"
+
+
 async def test_of_many_who_do_not_meet_a_requirement_the_few_who_do_take_turns(
     registry: Everything,
 ) -> None:
@@ -158,8 +168,9 @@ async def test_of_many_who_do_not_meet_a_requirement_the_few_who_do_take_turns(
 async def test_who_finds_nobody_moves_no_cursor(registry: Everything) -> None:
     assert await turn(registry) is None
     assert await look(registry) == ()
-    for name in ("a", "b"):
-        await agent(registry, name, slots=1)
+    await agent(registry, "a", slots=1)
+    assert await turn(registry, node="n") is None
+    await agent(registry, "b", slots=1)
     assert await turn(registry) == "a"
     for wrong in ({"node": "n"}, {"requirements": {"k": 1}}, {"through": "x"}):
         assert await turn(registry, **wrong) is None
@@ -550,8 +561,8 @@ async def test_over_redis_a_choice_is_one_script_that_asks_as_much_of_many_as_of
         registry = await new_redis_registry(1)
         for n in range(agents):
             await agent(registry, f"agent-{n:02}", slots=1)
-        for _ in range(agents // 2):  # half of them are full
-            await slot(registry)
+        for n in range(agents // 2):  # half of them are full, and it would be their turn
+            await registry.reserve_worker(request(), ClientId(f"agent-{n:02}"), now=T0)
         await registry.redis.config_resetstat()
         await slot(registry)
         calls = await registry.redis.info("commandstats")

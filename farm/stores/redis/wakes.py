@@ -40,9 +40,6 @@ class RedisWakes:
             StoreUnavailableError: If Redis did not answer, or lost its memory meanwhile.
         """
         with store_errors():
-            async with self._listening:
-                await self._subscribe()
-                await self._look()
             while self._generation <= generation:
                 # One reads for all; each message lets the next in the queue look at its number.
                 async with self._listening:
