@@ -21,6 +21,7 @@ from farm.core.model import (
 )
 from farm.core.reservation import Denial, Reservation
 from farm.stores.ports.registries import Registry
+from tests.patience import PATIENCE_S
 from tests.stores.pool import (
     LINK,
     METADATA,
@@ -237,7 +238,7 @@ async def test_a_waiter_wakes_at_a_change_and_at_one_that_came_before_it_waited(
     registry: Registry,
 ) -> None:
     generation = registry.generation()
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         group.create_task(registry.changed_since(generation))
         await asyncio.sleep(0)
         client = await registered(registry)

@@ -9,6 +9,7 @@ from farm.core.model import Assignment, Capacity, ClientId, ContextId, LinkId, T
 from farm.core.reservation import Denial, Reservation
 from farm.core.sites import Need
 from farm.stores.redis import RedisRegistry
+from tests.patience import PATIENCE_S
 from tests.stores.pool import (
     LINK,
     RESERVED_S,
@@ -193,7 +194,7 @@ async def test_who_has_announced_nothing_is_not_chosen_and_to_announce_wakes_who
             await registry.changed_since(generation)
 
     looked = asyncio.Event()
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         waiter = group.create_task(wait())
         await looked.wait()
         assert await announced(registry, 1)

@@ -118,7 +118,7 @@ class Runner:
     denied: list[Denied] = field(default_factory=list)
 
     async def __call__(self, *steps: dict[str, Any], **plan: Any) -> Failure | None:
-        timeouts = {"step": 2_000, "navigation": 5_000, **plan.pop("timeouts", {})}
+        timeouts = {"step": 20_000, "navigation": 30_000, **plan.pop("timeouts", {})}
         made = Plan.model_validate(
             {"job_id": "j", "attempt_id": "a", "name": "test", "steps": steps}
             | {"timeouts": timeouts}

@@ -22,6 +22,7 @@ from tests.e2e.storm.schedule import Blow, kind_of, schedule
 from tests.e2e.storm.storm import Storm
 from tests.e2e.storm.targets import Target
 from tests.e2e.storm.verdict import flaws, impossible
+from tests.patience import PATIENCE_S
 from tests.simulated.site import Done
 from tests.stores.conftest import Databases, postgres, redis_url
 
@@ -245,7 +246,7 @@ async def connected(
 
 
 async def ends(reader: asyncio.StreamReader) -> bool:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         with suppress(OSError):
             return await reader.read(1) == b""
         return True
