@@ -583,6 +583,29 @@ async def test_a_job_goes_over_the_wire_and_its_result_is_confirmed(
     assert agent.heard(wire.Stored)[-1].done
 
 
+@pytest.mark.parametrize("ended", [False, True])
+async def test_an_agent_that_tells_of_a_run_nobody_looks_after_is_to_say_anew_what_it_runs(
+    served: Served, agent: Dialled, ended: bool
+) -> None:
+    await agent.greeted()
+    job_id, run = await _run(served, agent)
+    assert isinstance(run.body, wire.RunPlan)
+    assert run.token is not None
+    live = served.farm.live.of_job(job_id)
+    assert live is not None
+    live.move()
+    await until(lambda: served.farm.live.of_job(job_id) is None)
+    attempt_id = run.body.plan.attempt_id
+    entry = wire.Entry(seq=1, at=1.0, event=wire.Started(context_id="T1"))
+    events = wire.Events(
+        command_id=run.command_id, attempt_id=attempt_id, token=run.token, entries=(entry,)
+    )
+    await agent.link.send(_succeeded(run, seq=0) if ended else events)
+    await agent.link.send(wire.Heartbeat(epoch_number=1, nonce="1"))
+    await until(lambda: agent.count(LinkDown) or agent.heard(wire.Ping))
+    assert (agent.heard(wire.Ping), agent.heard(wire.Stored)) == ([], [])
+
+
 async def _run(served: Served, agent: Dialled) -> tuple[str, wire.Command]:
     job_id = await served.farm.submit()
     await until(lambda: agent.heard(wire.Command))

@@ -23,6 +23,7 @@ from farm.protocol.messages import (
 )
 from farm.protocol.plan import Plan
 from farm.protocol.recordings import RecordingKind
+from tests.listening import listening
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -169,13 +170,8 @@ async def site() -> AsyncIterator[Site]:
     one = Site()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", one.answer)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    listener = web.TCPSite(runner, "127.0.0.1", 0)
-    await listener.start()
-    one.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield one
-    await runner.cleanup()
+    async with listening(app) as one.url:
+        yield one
 
 
 @pytest.fixture
