@@ -6,12 +6,17 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from agent.chromium.discovery import find
 from agent.ports import BrowserUnavailable
 
 # What a shell starts in the background ignores Ctrl-C, and so would everything the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# An example that takes long on a busy machine is none that fails.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ import structlog
 from farm.config import Settings
 from farm.main import coordinator
 from farm.protocol import messages as wire
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +64,6 @@ async def test_a_stopping_farm_listens_no_more_when_it_lets_its_agents_go(tmp_pa
             assert is_listening(running.url)
         return dialled
 
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         dialled = await farm(group)
     assert dialled.result() == (aiohttp.WSCloseCode.GOING_AWAY, False)

@@ -255,7 +255,10 @@ class AgentLink:
             seq = max((entry.seq for entry in events.entries), default=0)
             await self.send(wire.Stored(command_id=events.command_id, seq=seq))
             return
-        await self.send(await self._deps.recorder.record(client_id, events))
+        stored = await self._deps.recorder.record(client_id, events)
+        if stored.refused:
+            await self._ask_anew_of(events.attempt_id)
+        await self.send(stored)
 
     async def _result(self, client_id: ClientId, result: wire.Result) -> None:
         if not self._deps.recorder.has_all_of(result):
@@ -268,6 +271,13 @@ class AgentLink:
         attempt_id = result.attempt_id
         if attempt_id is None or await self._deps.dispatcher.agents.attempt_is_over(attempt_id):
             await self.send(wire.Stored(command_id=result.command_id, refused=True, done=True))
+        else:
+            await self._ask_anew_of(attempt_id)
+
+    async def _ask_anew_of(self, attempt_id: str) -> None:
+        """Have the agent say at `hello` what it runs, where that is what nobody looks after."""
+        if await self._deps.dispatcher.agents.nobody_has(attempt_id):
+            raise _CutOffError("nobody looks after what it runs")
 
     async def _gone(self) -> None:
         if self._registration is None:

@@ -8,12 +8,20 @@ from typing import Any
 from farm.core.eligibility import canonical
 from farm.core.json_values import json_flaw
 from farm.core.model import ClientId, Namespace
+from farm.core.pools import capacity_flaw, queue_of
+
+_LONGEST_NAME = 200
+"""Of a task queue or a node; jobs and tokens can't name a longer one."""
+_LARGEST_METADATA = 64 * 1024
+"""In characters of JSON: every coordinator holds it, and every list of agents has it."""
 
 
 class RefusedFor(StrEnum):
     """Why an agent is not let in."""
 
+    NOT_UNDERSTOOD = "not_understood"
     PROTOCOL = "protocol"
+    CLIENT_ID = "client_id"
     METADATA = "metadata"
     CAPACITY = "capacity"
     TASK_QUEUE = "task_queue"
@@ -64,7 +72,7 @@ class Enrolment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What an agent says of itself."""
+    """What an agent says of itself; an empty queue or node is none, as `Client` has it."""
 
     client_id: ClientId
     protocol: int
@@ -73,6 +81,10 @@ class Claim:
     node: str | None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     max_concurrency: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "task_queue", queue_of(self.task_queue))
+        object.__setattr__(self, "node", self.node or None)
 
 
 def reject(claim: Claim, enrolment: Enrolment, spoken: range) -> Refusal | None:
@@ -87,12 +99,43 @@ def _by_policy(claim: Claim, enrolment: Enrolment, spoken: range) -> Refusal | N
     if claim.protocol not in spoken:
         known = f"{spoken.start} to {spoken.stop - 1}"
         return _never(RefusedFor.PROTOCOL, f"this farm speaks {known}")
-    if flaw := json_flaw(claim.metadata, "metadata"):
+    if flaw := _metadata_flaw(claim.metadata):
         return _never(RefusedFor.METADATA, flaw)
+    if refusal := _by_names(claim):
+        return refusal
     if claim.max_concurrency == 0:
         detail = "max_concurrency is 0: an agent takes one job at a time at least"
         return _never(RefusedFor.CAPACITY, detail)
+    if flaw := capacity_flaw(claim.max_concurrency):
+        return _never(RefusedFor.CAPACITY, flaw)
     return _by_enrolment(claim, enrolment)
+
+
+def _metadata_flaw(metadata: Mapping[str, Any]) -> str | None:
+    if flaw := json_flaw(metadata, "metadata"):
+        return flaw
+    if (size := len(canonical(metadata))) > _LARGEST_METADATA:
+        return f"metadata is {size} characters of JSON: {_LARGEST_METADATA} at most"
+    return None
+
+
+def _by_names(claim: Claim) -> Refusal | None:
+    """Refuse what could not be named in a job, an address or a line of a list."""
+    client_id = claim.client_id
+    if client_id in {".", ".."} or not client_id.isprintable():
+        detail = f"client_id is {client_id!r}: neither '.' nor '..', and no control characters"
+        return _never(RefusedFor.CLIENT_ID, detail)
+    if flaw := _name_flaw(claim.task_queue):
+        return _never(RefusedFor.TASK_QUEUE, f"task_queue {flaw}")
+    if claim.node is not None and (flaw := _name_flaw(claim.node)):
+        return _never(RefusedFor.NODE, f"node {flaw}")
+    return None
+
+
+def _name_flaw(name: str) -> str | None:
+    if len(name) > _LONGEST_NAME:
+        return f"is {len(name)} characters long: {_LONGEST_NAME} at most"
+    return None if name.isprintable() else f"is {name!r}: no control characters"
 
 
 def _by_enrolment(claim: Claim, enrolment: Enrolment) -> Refusal | None:

@@ -17,6 +17,10 @@ class Exclusion(StrEnum):
     """It has ceased to answer."""
 
 
+_MOST_SLOTS = 1_000_000
+"""All that are added up are numbers that Redis and Prometheus have exactly."""
+
+
 def capacity_flaw(max_concurrency: int | None) -> str | None:
     """Say why so many slots can't be announced, or None; None is not announced yet.
 
@@ -24,6 +28,8 @@ def capacity_flaw(max_concurrency: int | None) -> str | None:
     """
     if max_concurrency is not None and max_concurrency < 1:
         return f"max_concurrency is at least 1, not {max_concurrency}"
+    if max_concurrency is not None and max_concurrency > _MOST_SLOTS:
+        return f"max_concurrency is at most {_MOST_SLOTS}"
     return None
 
 

@@ -126,6 +126,12 @@ class Agents:
             if live is not None and live.token == assignment.token:
                 live.lose("the tab is gone from its agent's report")
 
+    async def nobody_has(self, attempt_id: str) -> bool:
+        """Tell whether an attempt runs of which nothing is known here, as its agent may not say."""
+        if self._live.get(attempt_id) is not None or attempt_id in self._orphans:
+            return False
+        return not await self.attempt_is_over(attempt_id)
+
     async def attempt_is_over(self, attempt_id: str) -> bool:
         """Tell whether the farm waits for nothing more of this attempt."""
         if self._live.get(attempt_id) is not None or attempt_id in self._orphans:

@@ -12,6 +12,7 @@ from agent.channels import WebSocketChannels
 from agent.ports import Channel, ChannelClosed
 from farm.protocol.channels import pack, unpack
 from tests.agent.test_link import Handler, serving
+from tests.patience import PATIENCE_S
 
 ID = "ch_0123456789abcdef"
 
@@ -65,7 +66,7 @@ async def test_a_farm_that_vanishes_ends_what_is_received_and_what_is_sent() -> 
         request.transport.abort()
         return socket
 
-    async with dialled(vanish) as channel, asyncio.timeout(10):
+    async with dialled(vanish) as channel, asyncio.timeout(PATIENCE_S):
         assert [text async for text, _ in channel.receive()] == []
         with pytest.raises(ChannelClosed):
             await channel.send("{}", b"picture")

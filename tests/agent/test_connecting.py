@@ -21,6 +21,7 @@ from farm.core.model import Namespace
 from farm.protocol import messages as wire
 from farm.protocol.polling import Exchange, Opened
 from tests.agent.test_link import serving, until
+from tests.patience import PATIENCE_S
 
 PING = wire.Ping(nonce="n").model_dump_json()
 
@@ -71,7 +72,11 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_messages_are_neither_lost_nor_doubled_where_requests_and_answers_are_lost() -> None:
     sent = [f"message {number}" for number in range(30)]
-    async with farm_at() as (farm, url), aiohttp.ClientSession() as session, asyncio.timeout(20):
+    async with (
+        farm_at() as (farm, url),
+        aiohttp.ClientSession() as session,
+        asyncio.timeout(PATIENCE_S),
+    ):
         async with longpoll(session, url) as connection:
             for text in sent:
                 await connection.send(text)
@@ -94,7 +99,7 @@ async def test_a_session_that_the_farm_does_not_know_any_more_is_over() -> None:
     async with (
         serving("*", "/v1/{rest:.*}", gone) as url,
         aiohttp.ClientSession() as session,
-        asyncio.timeout(10),
+        asyncio.timeout(PATIENCE_S),
         longpoll(session, url) as connection,
     ):
         assert [text async for text in connection.texts()] == []
@@ -116,7 +121,7 @@ async def test_who_waits_for_messages_is_let_go_when_handing_in_says_that_it_is_
     async with (
         serving("*", "/v1/{rest:.*}", half_dead) as url,
         aiohttp.ClientSession() as session,
-        asyncio.timeout(10),
+        asyncio.timeout(PATIENCE_S),
         longpoll(session, url) as connection,
         asyncio.TaskGroup() as group,
     ):

@@ -10,11 +10,13 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from agent import connecting
 from agent import link as agent_link
 from agent.link import FarmLink, HttpUploads
 from agent.machine.events import Heard, LinkDown, LinkUp
 from agent.ports import LinkRefused, StaleAssignment, UploadRefused
 from farm.protocol import messages as wire
+from tests.patience import PATIENCE_S
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 TOKEN = wire.Token(store_epoch=3, counter=14)
@@ -43,7 +45,7 @@ async def dialling(url: str) -> AsyncIterator[tuple[FarmLink, list[object]]]:
         task.cancel()
 
 
-async def until(condition: Callable[[], object], within_s: float = 10) -> None:
+async def until(condition: Callable[[], object], within_s: float = PATIENCE_S) -> None:
     async with asyncio.timeout(within_s):
         while not condition():
             await asyncio.sleep(0.005)
@@ -135,13 +137,13 @@ async def test_a_farm_that_reads_nothing_does_not_hold_the_agent_up(
         await socket.prepare(request)
         if request.transport is not None:
             request.transport.pause_reading()
-        await asyncio.sleep(30)
+        await asyncio.Event().wait()
         return socket
 
     async with serving("GET", "/v1/agent", deaf) as url, dialling(url) as (link, told):
         await until(lambda: LinkUp() in told)
         large = wire.Error(detail="x" * 1_000_000)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while LinkDown() not in told:
                 await link.send(large)
                 await asyncio.sleep(0)
@@ -281,7 +283,7 @@ async def test_a_farm_that_has_fallen_silent_is_dialled_anew_before_its_window_i
         serving("GET", "/v1/agent", let_in_and_fall_silent) as url,
         dialling(url) as (link, told),
     ):
-        await until(lambda: len(at) == 2, within_s=5)
+        await until(lambda: len(at) == 2)
         assert at[1] - at[0] > 0.4
         assert [LinkUp(), LinkDown()] == [t for t in told if not isinstance(t, Heard)][:2]
         assert link.url == url
@@ -289,23 +291,29 @@ async def test_a_farm_that_has_fallen_silent_is_dialled_anew_before_its_window_i
 
 async def test_a_farm_that_answers_is_stayed_with(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_link, "_FIRST_WAIT_S", 0.001)
-    dials = []
+    monkeypatch.setattr(connecting, "_SILENCE_S", 3600)
+    loop = asyncio.get_running_loop()
+    running, passed_s = loop.time, 0.0
+    monkeypatch.setattr(loop, "time", lambda: running() + passed_s)
+    dials: list[web.WebSocketResponse] = []
 
-    async def answer(request: web.Request) -> web.StreamResponse:
-        dials.append(request)
+    async def let_in(request: web.Request) -> web.StreamResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
-        await socket.send_str(welcome(window_s=0.8))
-        for number in range(8):  # twice the window, in all
-            await asyncio.sleep(0.2)
-            await socket.send_str(wire.Ping(nonce=f"{number}").model_dump_json())
+        await socket.send_str(welcome(window_s=60))
+        dials.append(socket)
         async for _ in socket:
             pass
         return socket
 
-    async with serving("GET", "/v1/agent", answer) as url, dialling(url) as (_, told):
-        heard = Heard(wire.Ping(nonce="7"))
-        await until(lambda: heard in told)
+    async with serving("GET", "/v1/agent", let_in) as url, dialling(url) as (_, told):
+        await until(lambda: any(isinstance(one, Heard) for one in told))
+        for number in range(6):  # twice the window, in all
+            passed_s += 20
+            await asyncio.sleep(0)
+            ping = wire.Ping(nonce=f"{number}")
+            await dials[0].send_str(ping.model_dump_json())
+            await until(lambda ping=ping: Heard(ping) in told)  # type: ignore[misc]
         assert len(dials) == 1
 
 

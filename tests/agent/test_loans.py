@@ -11,6 +11,7 @@ from agent.loans import HttpLoans
 from agent.ports import BorrowRefused, Lender, StaleAssignment
 from farm.protocol.failures import Reason
 from farm.protocol.messages import Token
+from tests.listening import listening
 
 LENT = {"state": {"cookies": [], "origins": []}, "proxy": {"server": "http://p:1"}}
 
@@ -36,12 +37,8 @@ async def farm() -> AsyncIterator[Farm]:
     farm = Farm()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", farm.answer)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    farm.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield farm
-    await runner.cleanup()
+    async with listening(app) as farm.url:
+        yield farm
 
 
 @pytest.fixture

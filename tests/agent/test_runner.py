@@ -27,6 +27,7 @@ from farm.protocol.plan import BrowserOptions, Plan
 from farm.protocol.recordings import RecordingKind
 from tests.agent.lending import NoLoans
 from tests.agent.scene import HELLO, NoChannels, begun, note, plan, token
+from tests.patience import PATIENCE_S
 
 Tell = Callable[[ev.LinkUp | ev.LinkDown | ev.Heard], None]
 
@@ -134,7 +135,7 @@ class StandInLink:
         self.tell(ev.Heard(message))
 
     async def hears(self, kind: type) -> wire.FromAgent:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while not isinstance(message := await self.sent.get(), kind):
                 pass
             return message
@@ -349,7 +350,7 @@ async def test_a_run_cancelled_before_it_could_take_a_step_ends_and_leaves_its_p
 
 async def test_a_browser_that_cannot_be_started_ends_the_agent(shell: Shell) -> None:
     shell.browser.unavailable = True
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         done = await shell.runner.run()
     assert done == ev.Exit(1, "there is none")
     assert shell.browser.kills == 1
@@ -381,7 +382,7 @@ async def test_a_stopped_agent_says_bye_and_leaves_no_browser(shell: Shell) -> N
         await shell.open()
         shell.runner.post(ev.StopRequested(8))
         await shell.link.hears(wire.Bye)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             assert (await task).code == 0
         assert shell.browser.kills == 2
 
@@ -391,7 +392,7 @@ async def test_people_are_shown_that_an_agent_drains(shell: Shell) -> None:
     async with running(shell):
         shell.start(await shell.open())
         shell.runner.post(ev.StopRequested(8))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await shell.browser.drained.wait()
 
 
@@ -432,7 +433,7 @@ async def test_a_channel_is_served_beside_everything_else_and_ends_with_the_agen
         assert not channels.over.is_set()
         shell.runner.post(ev.StopRequested(0.0))
         shell.link.says(wire.Stored(command_id="run", seq=1, done=True))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await asyncio.wait({task})
     assert channels.over.is_set()
 

@@ -9,6 +9,7 @@ import pytest
 
 from agent.chromium import processes
 from agent.xvfb import Xvfb, XvfbUnavailable
+from tests.patience import PATIENCE_S
 
 PARENT = """
 import asyncio, os
@@ -70,6 +71,6 @@ async def test_it_ends_with_a_parent_that_is_killed(screen: Xvfb) -> None:
         ended = asyncio.Event()
         watch = processes.Watch(int(pid), ended.set)
         parent.kill()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await ended.wait()
         watch.close()

@@ -39,6 +39,7 @@ from farm.manager.disconnecting import Disconnects
 from farm.protocol import messages as wire
 from farm.stores.redis import RedisRegistry
 from tests.jobs.farm import WINDOW_S, Farm, farm_on, until
+from tests.patience import PATIENCE_S
 from tests.stores.conftest import new_redis_registry, redis_url
 
 __all__ = ["new_redis_registry", "redis_url"]
@@ -425,7 +426,7 @@ async def test_a_link_that_closes_is_noticed_at_once_and_the_agent_keeps_its_epo
 ) -> None:
     first = await agent.greeted()
     await agent.hang_up()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while (await client(served)).link is not None:
             await asyncio.sleep(0.005)
     assert (await agent.greeted()).epoch_number == first.epoch_number
@@ -435,7 +436,7 @@ async def test_a_link_that_closes_is_noticed_at_once_and_the_agent_keeps_its_epo
 async def test_an_agent_that_says_bye_is_forgotten(served: Served, agent: Dialled) -> None:
     await agent.greeted()
     await agent.link.send(wire.Bye())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while await client(served) is not None:
             await asyncio.sleep(0.005)
 
@@ -530,7 +531,7 @@ async def test_a_draining_agent_is_given_nothing(served: Served, agent: Dialled)
     for number, because in enumerate(("", "low_disk: 9 bytes are free"), start=1):
         report = wire.Report(epoch_number=1, number=number, draining=True, draining_because=because)
         await agent.link.send(report)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while (known := await client(served)).draining_because != because or not known.draining:
                 await asyncio.sleep(0.005)
     assert await served.farm.waits(await served.farm.submit()) == "draining"
@@ -580,6 +581,29 @@ async def test_a_job_goes_over_the_wire_and_its_result_is_confirmed(
     await agent.link.send(_succeeded(run, seq=1))
     await until(lambda: agent.heard(wire.Stored)[-1].refused)
     assert agent.heard(wire.Stored)[-1].done
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_an_agent_that_tells_of_a_run_nobody_looks_after_is_to_say_anew_what_it_runs(
+    served: Served, agent: Dialled, ended: bool
+) -> None:
+    await agent.greeted()
+    job_id, run = await _run(served, agent)
+    assert isinstance(run.body, wire.RunPlan)
+    assert run.token is not None
+    live = served.farm.live.of_job(job_id)
+    assert live is not None
+    live.move()
+    await until(lambda: served.farm.live.of_job(job_id) is None)
+    attempt_id = run.body.plan.attempt_id
+    entry = wire.Entry(seq=1, at=1.0, event=wire.Started(context_id="T1"))
+    events = wire.Events(
+        command_id=run.command_id, attempt_id=attempt_id, token=run.token, entries=(entry,)
+    )
+    await agent.link.send(_succeeded(run, seq=0) if ended else events)
+    await agent.link.send(wire.Heartbeat(epoch_number=1, nonce="1"))
+    await until(lambda: agent.count(LinkDown) or agent.heard(wire.Ping))
+    assert (agent.heard(wire.Ping), agent.heard(wire.Stored)) == ([], [])
 
 
 async def _run(served: Served, agent: Dialled) -> tuple[str, wire.Command]:
@@ -660,7 +684,7 @@ async def test_a_command_the_agent_cannot_read_is_refused_by_its_link(
     sent = served.farm.node.expect(A, "strange", outlives_link=False)
     link = next(iter(served.links._links))
     await link._socket.send('{"op":"command","command_id":"strange","body":{"kind":"dance"}}')
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         answer = await sent.answer
     assert isinstance(answer, wire.Ack)
     assert answer.refused == "not_understood"
@@ -728,7 +752,7 @@ async def test_what_an_agent_holds_is_released_when_its_link_closes_or_kept_for_
         await agent.greeted()
         job_id, run = await _run(served, agent)
         await agent.hang_up()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while (await client(served)).link is not None:
                 await asyncio.sleep(0.005)
         entry = wire.Running(

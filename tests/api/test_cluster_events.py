@@ -14,6 +14,7 @@ from farm.clock import system_clock
 from farm.core.model import Namespace
 from farm.stores.ports.cluster_events import ClusterEvent, EventKind
 from tests.api.stack import DEFAULT, HELD_EVENTS, Stack
+from tests.patience import PATIENCE_S
 from tests.stores.pool import hello
 
 KIND = EventKind.AGENT_CONNECTED
@@ -28,7 +29,7 @@ class Follower:
 
     async def next(self) -> tuple[str, int | None, Any]:
         """Return the name, number and data of the next one."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 block = (await self._response.content.readuntil(b"\n\n")).decode()
                 if not block:
@@ -155,7 +156,7 @@ async def test_a_stream_without_news_shows_that_it_lives(
     monkeypatch.setattr(cluster_events, "HEARTBEAT_S", 0.0)
     monkeypatch.setattr(cluster_events, "SLICE_S", 0.05)
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(PATIENCE_S),
         stack.http.get(f"{stack.url}/v1/events", headers=stack.as_admin()) as response,
     ):
         await response.content.readuntil(b"\n\n")
@@ -167,7 +168,7 @@ async def test_who_comes_from_a_coordinator_that_knows_more_is_told_no_gap(stack
     async with asyncio.TaskGroup() as group:
 
         async def tell() -> None:
-            await asyncio.wait_for(asked.wait(), 10)
+            await asyncio.wait_for(asked.wait(), PATIENCE_S)
             for seq, name in ((ahead, "known"), (ahead + 1, "next")):
                 data = {"client_id": name}
                 event = ClusterEvent(

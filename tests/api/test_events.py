@@ -7,6 +7,7 @@ import pytest
 
 from farm.api import events
 from tests.api.stack import Stack
+from tests.patience import PATIENCE_S
 
 
 async def read_all(response: aiohttp.ClientResponse) -> list[tuple[str, str | None, Any]]:
@@ -48,7 +49,7 @@ async def test_a_client_goes_on_where_it_was(stack: Stack, way: str) -> None:
 async def test_what_happens_later_is_told_then(stack: Stack) -> None:
     job_id = await stack.submit()
     async with (
-        asyncio.timeout(20),
+        asyncio.timeout(PATIENCE_S),
         stack.http.get(
             f"{stack.url}/v1/jobs/{job_id}/events", headers=stack.as_admin()
         ) as response,
@@ -90,7 +91,7 @@ async def test_a_silent_job_shows_that_the_connection_lives(
     monkeypatch.setattr(events, "SLICE_S", 0.05)
     job_id = await stack.submit()
     async with (
-        asyncio.timeout(20),
+        asyncio.timeout(PATIENCE_S),
         stack.http.get(
             f"{stack.url}/v1/jobs/{job_id}/events", headers=stack.as_admin()
         ) as response,
@@ -109,7 +110,7 @@ async def test_a_client_that_leaves_is_noticed_and_leaves_nothing_behind(stack: 
         await response.content.readuntil(b"\n\n")
         assert stack.feed.watched() == 1
         response.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while stack.feed.watched() or len(asyncio.all_tasks()) > tasks:
             await asyncio.sleep(0.02)
 
@@ -123,7 +124,7 @@ async def test_a_client_that_stops_waiting_is_noticed_too(stack: Stack) -> None:
                 headers=stack.as_admin(),
                 timeout=aiohttp.ClientTimeout(total=0.3),
             )
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while stack.feed.watched():
             await asyncio.sleep(0.02)
 
@@ -131,7 +132,7 @@ async def test_a_client_that_stops_waiting_is_noticed_too(stack: Stack) -> None:
 async def test_a_farm_that_stops_ends_the_streams_without_a_last_event(stack: Stack) -> None:
     job_id = await stack.submit()
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(PATIENCE_S),
         stack.http.get(
             f"{stack.url}/v1/jobs/{job_id}/events", headers=stack.as_admin()
         ) as response,

@@ -4,6 +4,7 @@ from farm.api.readiness import Readiness
 from farm.core.model import Instant
 from farm.errors import ClientAbsentError, StoreUnavailableError
 from tests.api.stack import Probe, Stack
+from tests.patience import PATIENCE_S
 
 
 async def test_healthz_says_200_and_nothing_else(stack: Stack) -> None:
@@ -66,7 +67,7 @@ async def test_however_many_ask_one_test_runs() -> None:
         return None
 
     readiness = Readiness(slow, lambda: Instant(1.0))
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         asked = [group.create_task(readiness.verdict()) for _ in range(10)]
         await started.wait()
         go.set()

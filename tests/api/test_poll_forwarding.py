@@ -18,6 +18,7 @@ from farm.manager.relay import Relay
 from farm.protocol.polling import Exchange, Exchanged
 from farm.stores.ports.routes import CoordinatorId
 from farm.stores.redis import RedisCommandLog, RedisRegistry, RedisRoutes
+from tests.patience import PATIENCE_S
 from tests.stores.conftest import new_redis_registry, redis_url
 
 __all__ = ["new_redis_registry", "redis_url"]
@@ -72,7 +73,7 @@ async def coordinators(
                 group.create_task(holder.forwarding.run(holder.serve)),
             ]
             made.append(holder)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             yield made[0], made[1]
         for holder in made:
             holder.die()

@@ -11,6 +11,7 @@ from farm.api.request_state import Principal
 from farm.core.model import Namespace
 from farm.errors import ConflictError
 from farm.protocol.polling import Exchange
+from tests.patience import PATIENCE_S
 
 BEARER = Principal(token_id="token-1", scope="agent", namespace=Namespace("default"))
 
@@ -60,7 +61,7 @@ async def test_who_only_hands_in_is_given_nothing(socket: PollSocket) -> None:
 
 
 async def test_who_waits_is_answered_as_soon_as_there_is_something(socket: PollSocket) -> None:
-    async with asyncio.TaskGroup() as group, asyncio.timeout(5):
+    async with asyncio.TaskGroup() as group, asyncio.timeout(PATIENCE_S):
         waiting = group.create_task(socket.exchange(said(wait_s=20)))
         await asyncio.sleep(0)
         assert not waiting.done()
@@ -98,7 +99,7 @@ async def test_who_sends_more_than_is_taken_has_to_wait(socket: PollSocket, side
     async def take() -> Any:
         return await (socket.exchange(said(ack=1)) if side == "farm" else read(socket, 2))
 
-    async with asyncio.TaskGroup() as group, asyncio.timeout(5):
+    async with asyncio.TaskGroup() as group, asyncio.timeout(PATIENCE_S):
         flooding = group.create_task(flood())
         for _ in range(1000):
             await asyncio.sleep(0)
@@ -113,5 +114,5 @@ async def test_a_session_without_requests_ends_and_one_that_is_asked_lives() -> 
         for _ in range(100):
             await asyncio.sleep(0)
         assert not (await socket.exchange(said("a"))).closed
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         assert [text async for text in socket.texts()] == ["a"]

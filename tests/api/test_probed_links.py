@@ -18,6 +18,7 @@ from farm.manager.probing import Prober
 from farm.protocol import messages as wire
 from tests.api.test_agent_link import Dialled, Served, client, dialling, serving
 from tests.jobs.farm import WINDOW_S, until
+from tests.patience import PATIENCE_S
 
 LOST, PROBATION = Exclusion.REACHABILITY_LOST, Exclusion.OPENING_PROBATION
 
@@ -44,7 +45,7 @@ class Probed:
         return found
 
     async def comes_to_be(self, excluded: Exclusion | None) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while (await self.known()).excluded is not excluded:
                 await asyncio.sleep(0.002)
 

@@ -13,6 +13,7 @@ from farm.core.job_states import AttemptState, JobState
 from farm.jobs import export
 from farm.stores.records import Expected
 from tests.api.stack import AGENT, MAX_ARTIFACT, Stack, running
+from tests.patience import PATIENCE_S
 
 
 async def get(stack: Stack, path: str, **headers: str) -> tuple[int, str, str]:
@@ -200,7 +201,7 @@ async def test_a_file_that_breaks_off_is_not_kept(stack: Stack, tmp_path: Path) 
     )
     await writer.drain()
     incoming = tmp_path / "artifacts" / ".incoming"
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while not list(incoming.iterdir()):
             await asyncio.sleep(0.01)
         writer.close()
@@ -243,7 +244,7 @@ async def test_a_client_that_reads_no_more_is_cut_off(
     try:
         head = "".join(f"{name}: {value}\r\n" for name, value in stack.as_admin().items())
         writer.write(f"GET /v1/jobs/{job_id}/items HTTP/1.1\r\nHost: {host}\r\n{head}\r\n".encode())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             assert await reader.readexactly(12) == b"HTTP/1.1 200"  # and nothing more is taken
             await let_go.wait()
     finally:

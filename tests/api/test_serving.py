@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from farm.api.serving import MAX_REQUEST_LINE, ApiRunner
 from tests.api.stack import Stack
+from tests.patience import PATIENCE_S
 
 SECRET = "s3cret"
 
@@ -84,7 +85,7 @@ async def test_nothing_is_logged_where_an_agent_has_gone_while_it_dialled(
             )
             await writer.drain()
             writer.close()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_S):
                 await over.wait()
     finally:
         await runner.cleanup()

@@ -7,6 +7,7 @@ in their tabs. Prints a table and writes `build/fleet-bench.json`.
 import argparse
 import asyncio
 import json
+import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -49,10 +50,10 @@ class Agents:
 
 
 @asynccontextmanager
-async def crowd(crowd: Crowd) -> AsyncIterator[Agents]:
+async def crowd(of: Crowd) -> AsyncIterator[Agents]:
     """Agents that are let in, for as long as the block lasts."""
     pipe = asyncio.subprocess.PIPE
-    command = (sys.executable, "-m", "tests.simulated.crowd", CROWD.dump_json(crowd).decode())
+    command = (sys.executable, "-m", "tests.simulated.crowd", CROWD.dump_json(of).decode())
     process = await asyncio.create_subprocess_exec(
         *command, cwd=ROOT, stdin=pipe, stdout=pipe, limit=2**26, start_new_session=True
     )
@@ -142,7 +143,7 @@ async def parked(jobs: int) -> Row:
 async def dead(window_s: float) -> Row:
     """How long until what a dead agent ran is known to be lost, in windows."""
     row: Row = {}
-    for name, number in (("closed", 9), ("frozen", 19)):
+    for name, number in (("closed", signal.SIGKILL), ("frozen", signal.SIGSTOP)):
         settings = {"FARM_LINK__WINDOW_S": str(window_s)}
         async with farm(**settings) as (house, _), house.client() as client:
             one = Crowd(url=house.url, token=AGENT_TOKEN, agents=1, tabs=1, run_s=600)

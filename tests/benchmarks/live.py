@@ -23,6 +23,7 @@ from farm.protocol.channels import unpack
 from farm.sdk.client import FarmClient
 from tests.benchmarks.__main__ import _farm
 from tests.benchmarks.processes import cpu_s
+from tests.listening import listening
 
 _SETTLE_S = 2.0
 _KEYS = 40
@@ -46,13 +47,8 @@ async def _site() -> AsyncIterator[str]:
 
     app = web.Application()
     app.router.add_get("/", page)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with listening(app) as url:
+        yield url
 
 
 class Viewer:

@@ -10,6 +10,8 @@ import zlib
 
 from aiohttp import web
 
+from tests.listening import listening
+
 PAGES = 200
 ROWS = 20
 _PAGE_BYTES = 15_000
@@ -83,12 +85,9 @@ def build() -> web.Application:
 
 async def main() -> None:
     """Serve until stdin closes."""
-    runner = web.AppRunner(build(), access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    print(f"http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
-    await asyncio.to_thread(sys.stdin.read)
-    await runner.cleanup()
+    async with listening(build()) as url:
+        print(url, flush=True)
+        await asyncio.to_thread(sys.stdin.read)
 
 
 if __name__ == "__main__":

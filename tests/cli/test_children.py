@@ -14,6 +14,7 @@ import pytest
 
 from farm.cli.children import AgentOptions, AgentsUnusableError, Children, Staff
 from farm.cli.up import fair_share
+from tests.patience import PATIENCE_S
 
 PREAMBLE = """
 import json, os, pathlib, signal, sys, time
@@ -89,7 +90,7 @@ def options(tmp_path: Path, script: str, give_up_after: int | None = None) -> Ag
 
 @asynccontextmanager
 async def started(children: Children, count: int = 1) -> AsyncIterator[None]:
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         running = group.create_task(children.run(Staff(browsers=count)))
         yield
         if not running.done():
@@ -97,7 +98,7 @@ async def started(children: Children, count: int = 1) -> AsyncIterator[None]:
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():
             await asyncio.sleep(0.01)
 
@@ -149,7 +150,7 @@ async def test_an_agent_that_is_killed_is_reported_and_started_again(
     async with started(Children(farm, options(tmp_path, OBEDIENT))):
         first = await told(tmp_path / "agent-1.life1")
         os.kill(int(str(first["pid"])), signal.SIGKILL)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await farm.told.wait()
         assert farm.ended == ["agent-1"]
         second = await told(tmp_path / "agent-1.life2")
@@ -171,7 +172,7 @@ async def test_an_agent_that_will_not_end_is_killed_when_its_grace_is_over(
     farm: Coordinator, tmp_path: Path
 ) -> None:
     children = Children(farm, options(tmp_path, DEAF))
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         group.create_task(children.run(Staff(browsers=1)))
         life = await told(tmp_path / "agent-1.life1")
         await children.stop(0.2)
@@ -181,7 +182,7 @@ async def test_an_agent_that_will_not_end_is_killed_when_its_grace_is_over(
 
 async def test_cancelling_leaves_no_agent_behind(farm: Coordinator, tmp_path: Path) -> None:
     children = Children(farm, options(tmp_path, DEAF))
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         running = group.create_task(children.run(Staff(browsers=2)))
         lives = [await told(tmp_path / f"agent-{n}.life1") for n in (1, 2)]
         running.cancel()
@@ -194,7 +195,7 @@ async def test_an_agent_that_never_runs_is_given_up_with_its_last_words(
 ) -> None:
     children = Children(farm, options(tmp_path, BROKEN, give_up_after=3))
     with pytest.raises(ExceptionGroup) as caught:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await children.run(Staff(browsers=1))
     assert caught.group_contains(AgentsUnusableError, match="there is no browser")
     assert farm.ended == ["agent-1"] * 3
@@ -205,7 +206,7 @@ async def test_an_agent_that_can_not_read_its_settings_is_not_started_again(
 ) -> None:
     children = Children(farm, options(tmp_path, CONFUSED))
     with pytest.raises(ExceptionGroup) as caught:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await children.run(Staff(browsers=1))
     assert caught.group_contains(AgentsUnusableError, match="AGENT_SLOTS is no number")
     assert farm.ended == ["agent-1"]

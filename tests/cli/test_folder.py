@@ -15,6 +15,7 @@ from farm.protocol.resources import JobDetail
 from farm.sdk import FarmClient
 from tests.api.stack import Stack, running
 from tests.cli.uploading import upload
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ async def test_following_sees_the_job_from_now_to_its_end(stack: Stack, client: 
         if job.state == "running":
             running_now.set()
 
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         following = group.create_task(follow(client, job_id, seen))
         attempt = await stack.start(job_id)
         await running_now.wait()

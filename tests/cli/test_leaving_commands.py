@@ -13,6 +13,7 @@ from farm.core.model import ClientId
 from tests.api.stack import DEFAULT, Stack, running
 from tests.api.test_leaving import connected
 from tests.cli.test_jobs_commands import farm
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ async def test_which_agents_are_to_leave_is_said_one_way(
 
 async def test_to_wait_is_to_return_when_they_have_left(stack: Stack) -> None:
     await connected(stack)
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         draining = group.create_task(farm(stack, "drain", "--all", "--wait"))
         while not (await stack.registry.snapshot(now=system_clock())).clients[0].draining:
             await asyncio.sleep(0.02)

@@ -36,7 +36,15 @@ def test_what_an_unbounded_token_does_not_bound_may_be_claimed() -> None:
         ({"protocol": 3}, RefusedFor.PROTOCOL, "1 to 2"),
         ({"protocol": 0}, RefusedFor.PROTOCOL, "1 to 2"),
         ({"metadata": {"a": float("nan")}}, RefusedFor.METADATA, "metadata.a is nan"),
+        ({"metadata": {"a": "x" * 65_536}}, RefusedFor.METADATA, "metadata is 65544 characters"),
+        ({"client_id": ClientId("..")}, RefusedFor.CLIENT_ID, "client_id is '..'"),
+        ({"client_id": ClientId("a\nb")}, RefusedFor.CLIENT_ID, "client_id is 'a\\nb'"),
+        ({"task_queue": "q" * 201}, RefusedFor.TASK_QUEUE, "201 characters long: 200 at most"),
+        ({"task_queue": "a\x1b[31m"}, RefusedFor.TASK_QUEUE, "task_queue is 'a\\x1b[31m'"),
+        ({"node": "n" * 201}, RefusedFor.NODE, "201 characters long: 200 at most"),
+        ({"node": "n\to"}, RefusedFor.NODE, "node is 'n\\to'"),
         ({"max_concurrency": 0}, RefusedFor.CAPACITY, "max_concurrency is 0"),
+        ({"max_concurrency": 1_000_001}, RefusedFor.CAPACITY, "max_concurrency is at most 1000000"),
         ({"namespaces": ()}, RefusedFor.NAMESPACE, "names no namespace"),
         ({"namespaces": (A, Namespace("c"))}, RefusedFor.NAMESPACE, "namespaces 'a', 'b', not 'c'"),
     ],
@@ -48,6 +56,15 @@ def test_a_claim_is_refused_for_good_and_says_what_is_wrong(
     assert refusal is not None
     assert (refusal.reason, refusal.retry) == (reason, False)
     assert named in refusal.detail
+
+
+def test_a_queue_of_letters_of_any_script_and_spaces_is_let_in() -> None:
+    assert reject(claim(task_queue="sp ace/☃", node="Zürich 1"), enrolment(), SPOKEN) is None
+
+
+def test_no_queue_and_no_node_are_judged_as_the_default_queue_and_as_none() -> None:
+    bounds = Bounds(task_queues=frozenset({"default"}), nodes=frozenset({"rack-1"}))
+    assert reject(claim(task_queue="", node=""), enrolment(bounds=bounds), SPOKEN) is None
 
 
 BOUNDS: dict[str, Any] = {

@@ -19,12 +19,14 @@ from typing import Any
 
 import psutil
 import pytest
-from playwright.sync_api import Browser, BrowserType, Playwright, sync_playwright
+from playwright.sync_api import Browser, BrowserType, Playwright, expect, sync_playwright
 
 from farm.sdk import FarmClient
 from tests.e2e.processes import ROOT, family
 
 _STOP_S = 10.0
+# A page that shows nothing fails as surely; on a busy machine it may take its time.
+expect.set_options(timeout=30_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.patience import PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -69,7 +71,7 @@ def interrupt(started: asyncio.subprocess.Process) -> None:
     os.killpg(started.pid, signal.SIGINT)
 
 
-async def eventually(condition: Callable[[], bool], within_s: float = 20.0) -> None:
+async def eventually(condition: Callable[[], bool], within_s: float = PATIENCE_S) -> None:
     """Wait until a condition holds; raises TimeoutError if it does not in time."""
     async with asyncio.timeout(within_s):
         while not condition():

@@ -13,6 +13,7 @@ from farm.sdk import FarmApiError, FarmClient
 from tests.e2e.faults.watching import job, rested, submitted
 from tests.e2e.fleet import Fleet, fleet_over_one_ledger
 from tests.e2e.puppet import Puppet
+from tests.patience import PATIENCE_S
 from tests.stores.conftest import Databases, postgres, redis_url
 
 __all__ = ["postgres", "redis_url"]
@@ -173,7 +174,7 @@ async def test_every_coordinator_knows_what_a_job_does_and_why_another_waits(fle
 
 async def waits_for(client: FarmClient, job_id: str, reason: str) -> None:
     """A coordinator looks at what another has accepted as soon as it hears of it."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while (waiting := (await client.job(job_id)).waiting) is None:
             await asyncio.sleep(0.05)
     assert waiting.reason == reason
@@ -185,7 +186,7 @@ async def test_a_coordinator_is_ready_when_an_agent_of_another_can_open_a_page(
     agent = Puppet("ready")
     async with agent.at(fleet.houses[0].url), fleet.client(fleet.houses[1].url) as client:
         await agent.is_let_in()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not (await client.ready()).ready:
                 await asyncio.sleep(0.1)
 
@@ -224,7 +225,7 @@ async def test_who_follows_what_happens_goes_on_at_another_without_a_gap(fleet: 
 
 async def next_of(stream: aiohttp.ClientResponse, kind: str) -> str:
     """Read on to an event; there is no gap before it. Return its number."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             block = (await stream.content.readuntil(b"\n\n")).decode()
             fields = dict(line.split(": ", 1) for line in block.splitlines() if ": " in line)

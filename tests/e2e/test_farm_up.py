@@ -14,7 +14,11 @@ from aiohttp.test_utils import TestServer
 from examples.shop import build_app
 from farm.cli.exits import ExitCode
 from farm.sdk import FarmClient
+from tests.e2e.faults.conftest import place
+from tests.e2e.faults.place import Place
 from tests.e2e.processes import ended, eventually, family, interrupt, process
+
+__all__ = ["place"]
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.usefixtures("chromium_executable")]
 
@@ -146,16 +150,18 @@ async def test_ctrl_c_ends_a_busy_farm_within_ten_seconds_and_leaves_no_process(
 
 
 async def test_an_agent_that_is_killed_is_replaced_and_its_job_goes_on(
-    shop: str, tmp_path: Path
+    place: Place, tmp_path: Path
 ) -> None:
-    job = write(tmp_path, "waits", [{"goto": f"{shop}/slow?ms=1500"}, {"wait": "2s"}])
-    async with farm_up(tmp_path, *local(shop)) as farm:
+    place.hold("/held/page")
+    job = write(tmp_path, "waits", [{"goto": f"{place.url}/held/page"}])
+    async with farm_up(tmp_path, *local(place.url)) as farm:
         _, out, _ = await cli(tmp_path, "jobs", "submit", job)
-        await state(tmp_path, out.strip(), "running")
+        await place.asked("GET /held/page")
         below = family(farm.pid)
         agent = next(one for one in psutil.Process(farm.pid).children())
         os.kill(agent.pid, signal.SIGKILL)
         await eventually(lambda: alive(below) == [], 5)
+        place.let_go("/held/page")
         await state(tmp_path, out.strip(), "succeeded")
         async with client(tmp_path) as api:
             history = (await api.job(out.strip())).history

@@ -18,6 +18,7 @@ from farm.protocol.resources import JobDetail
 from farm.sdk import FarmClient
 from tests.e2e.conftest import RunningFarm, farm_up, until
 from tests.e2e.processes import ROOT, family
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -125,7 +126,7 @@ def listing(url: str, use: str, **more: Any) -> dict[str, Any]:
 
 
 async def agents_have_come(client: FarmClient) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while sum(agent.present for agent in await client.agents()) < 2:
             await asyncio.sleep(0.05)
 

@@ -8,23 +8,24 @@ import pytest
 from farm.protocol.resources import JobDetail
 from farm.sdk import FarmApiError, FarmClient
 from tests.e2e.conftest import RunningFarm
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 JOB = """
 name: with a person
-timeout: {job: 5s}
+timeout: {job: 30s}
 steps:
 - goto: "data:text/html,<title>x</title><h1>page</h1>"
 - human: {message: "Solve it", timeout: 1m}
-- wait: 1500
+- wait: 5s
 - extract: {fields: {title: h1}}
 """
 
 
 async def controlled(client: FarmClient, job_id: str, state: str | None) -> JobDetail:
     """Wait until somebody has control, or automation again."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             job = await client.job(job_id)
             if (None if job.control is None else job.control.state) == state:
@@ -46,7 +47,7 @@ async def test_a_job_asks_for_a_person_is_handed_back_paused_resumed_and_succeed
             await client.message(job_id, "hello")
         taken = await client.take_over(job_id, by="anna")
         assert taken.outcome == "applied"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while (job := await client.job(job_id)).control is None or not job.control.by:
                 await asyncio.sleep(0.02)
         assert job.control.by == "anna"

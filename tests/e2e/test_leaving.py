@@ -14,6 +14,7 @@ from tests.e2e.faults.house import House
 from tests.e2e.faults.place import Place
 from tests.e2e.faults.watching import happened, job, rested, submitted
 from tests.e2e.processes import ended, eventually, process
+from tests.patience import PATIENCE_S
 
 __all__ = ["place"]
 
@@ -56,7 +57,7 @@ async def test_a_drained_agent_finishes_what_it_runs_begins_nothing_new_and_ends
     assert (await client.drain_agent("old")).outcome == "draining"
     assert (await client.drain_agent("old")).outcome == "draining"
     second = await submitted(client, visits(place, "/held/second"))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while (await client.job(second)).waiting is None:
             await asyncio.sleep(0.05)
     (shown,) = await client.agents()
@@ -93,7 +94,7 @@ async def test_a_rolling_upgrade_is_one_command_and_loses_no_job(
     command = ("farm.cli", "drain", "--deployment", "v1", "--wait")
     env = {"FARM_DATA_DIR": str(house.data_dir)}
     async with process(*command, cwd=house.root, env=env) as draining:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while sum(agent.draining for agent in await client.agents()) < 2:
                 await asyncio.sleep(0.05)
         later = [await submitted(client, visits(place, f"/held/later-{n}")) for n in range(6)]
@@ -124,7 +125,7 @@ async def test_a_removed_agent_dials_again_and_goes_on_with_what_it_runs(
     await anext(told)
     assert (await client.remove_agent("a")).outcome == "disconnected"
     kinds: list[tuple[str, object]] = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while ("agent_connected", None) not in kinds:
             event = await anext(told)
             assert isinstance(event, ClusterEventView)

@@ -33,8 +33,10 @@ b.onclick = () => {
   done.textContent = i.value + ' | ' + log.join(' ');
 };
 </script>"""
-PIECES = 80
-"""Steps of 0.1 s: it is between two of them that a person takes over."""
+UNTIL_DONE: list[Any] = [
+    {"wait_for": {"selector": "#done:not(:empty)", "timeout": "100ms", "optional": True}}
+] * 300
+"""It is between two steps that a person takes over; when it is done they take no time any more."""
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +50,11 @@ def at_work(cli: Cli, site: Site, tmp_path_factory: pytest.TempPathFactory) -> s
     directory = tmp_path_factory.mktemp("site")
     (directory / "page.html").write_text(PAGE)
     job = directory / "job.json"
-    steps: list[Any] = [{"goto": f"{site(directory)}/page.html"}]
-    steps += [{"wait": "100ms"} for _ in range(PIECES)]
-    steps += [{"extract": {"fields": {"done": "#done"}}}]
+    steps = [
+        {"goto": f"{site(directory)}/page.html"},
+        *UNTIL_DONE,
+        {"extract": {"fields": {"done": "#done"}}},
+    ]
     job.write_text(json.dumps({"name": "waits for a person", "steps": steps}))
     return str(cli.json("jobs", "submit", str(job))["id"])
 

@@ -23,7 +23,8 @@ from tests.e2e.faults.watching import job, rested, submitted
 from tests.e2e.fleet import Fleet, fleet_over_one_ledger
 from tests.e2e.processes import eventually
 from tests.e2e.steering import Steering, steering_to
-from tests.e2e.test_live import PAGE
+from tests.e2e.test_live import PAGE, UNTIL_DONE
+from tests.patience import PATIENCE_S
 from tests.stores.conftest import Databases, postgres, redis_url
 
 __all__ = ["postgres", "redis_url"]
@@ -113,7 +114,7 @@ class Person:
 
 async def path_of(client: FarmClient, job_id: str, mode: Any = "view") -> str:
     """A link to the tab that a job runs in, once it does."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             for worker in await client.workers():
                 if worker.assignment is not None and worker.assignment.job_id == job_id:
@@ -126,7 +127,7 @@ async def only_boxes_of(house: House) -> None:
     name = (house.data_dir / "coordinator.name").read_text().strip()
     redis = connect(house.settings["FARM_REDIS__URL"])
     try:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 boxes = await redis.keys("*:mail:*") + await redis.keys("*:parcels:*")
                 if all(name in box for box in boxes):
@@ -161,9 +162,11 @@ async def test_a_person_at_one_acts_in_a_tab_of_another_over_a_channel_at_a_thir
 ) -> None:
     one, two, three = fleet.houses
     (tmp_path / "page.html").write_text(PAGE)
-    steps = [{"goto": f"{site(tmp_path)}/page.html"}]
-    steps += [{"wait": "100ms"} for _ in range(80)]
-    steps += [{"extract": {"fields": {"done": "#done"}}}]  # type: ignore[dict-item]
+    steps = (
+        {"goto": f"{site(tmp_path)}/page.html"},
+        *UNTIL_DONE,
+        {"extract": {"fields": {"done": "#done"}}},
+    )
     async with (
         steering_to(channels=three.url, rest=one.url) as balancer,
         agent_behind(balancer, one),
@@ -239,13 +242,13 @@ async def test_whichever_coordinator_is_killed_the_rest_show_the_tab_and_nothing
             await anna.sees_blue()
             fleet.kill(0)
             balancer.rest = balancer.channels = three.url
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 closed = await anna.is_told("closed")
             assert closed["reason"] == "elsewhere"
         await expect(page.locator("#message")).to_be_hidden(timeout=30_000)
         before = int(await drawn.get_attribute("data-seq") or 0)
         await expect(drawn).not_to_have_attribute("data-seq", f"{before}", timeout=20_000)
-        async with asyncio.timeout(30), person(three, path) as anna:
+        async with asyncio.timeout(PATIENCE_S), person(three, path) as anna:
             await anna.sees_blue()
             assert len(anna.scene["viewers"]) == 2
         await only_boxes_of(three)

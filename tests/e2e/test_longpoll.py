@@ -13,6 +13,7 @@ from aiohttp import web
 
 from farm.sdk import FarmClient
 from tests.e2e.processes import eventually, process
+from tests.listening import listening
 
 pytestmark = pytest.mark.slow
 
@@ -52,14 +53,10 @@ async def proxy_to(farm: str) -> AsyncIterator[Proxy]:
     proxy = Proxy(farm)
     app = web.Application(client_max_size=2**26)
     app.router.add_route("*", "/{rest:.*}", proxy.serve)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        proxy.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        yield proxy
+        async with listening(app) as proxy.url:
+            yield proxy
     finally:
-        await runner.cleanup()
         await proxy.session.close()
 
 
@@ -70,13 +67,8 @@ async def site() -> AsyncIterator[str]:
 
     app = web.Application()
     app.router.add_get("/", page)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/"
-    finally:
-        await runner.cleanup()
+    async with listening(app) as url:
+        yield f"{url}/"
 
 
 @pytest.mark.parametrize("how", ["longpoll", "behind a proxy"])

@@ -12,12 +12,13 @@ from farm.stores.keyring import new_key
 from tests.e2e.faults.house import House
 from tests.e2e.faults.watching import job, rested, submitted
 from tests.e2e.puppet import Puppet
+from tests.patience import PATIENCE_S
 from tests.stores import redis_server
 from tests.stores.conftest import Databases, postgres, redis_url
 
 __all__ = ["postgres", "redis_url"]
 
-KEEP = {"FARM_JOBS__KEEP_S": "4", "FARM_ARTIFACTS__FILES_KEEP_S": "2"}
+KEEP = {"FARM_JOBS__KEEP_S": "8", "FARM_ARTIFACTS__FILES_KEEP_S": "2"}
 A_JOB = job("a job", {"goto": "https://example.com/"})
 
 
@@ -52,7 +53,7 @@ def alone(tmp_path: Path) -> Iterator[House]:
 
 
 async def is_gone(client: FarmClient, job_id: str) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while job_id in {job.id for job in (await client.jobs()).items}:
             await asyncio.sleep(0.05)
     with pytest.raises(FarmApiError, match="no job"):
@@ -67,7 +68,7 @@ async def test_what_has_ended_goes_after_its_time_and_what_waits_stays(alone: Ho
         ended = await submitted(client, A_JOB)
         await client.cancel(ended)
         await is_gone(client, ended)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while list(alone.data_dir.joinpath("artifacts").glob("files-*/*")):
                 await asyncio.sleep(0.05)
         assert (await client.job(waits)).state == "queued"

@@ -27,6 +27,7 @@ from tests.e2e.faults.watching import job, rested, submitted
 from tests.e2e.fleet import Fleet, fleet_of
 from tests.e2e.processes import eventually
 from tests.e2e.puppet import Puppet, token_of
+from tests.patience import PATIENCE_S
 from tests.stores import redis_server
 from tests.stores.conftest import redis_url
 
@@ -174,7 +175,7 @@ async def test_two_coordinators_lend_one_pool_and_each_runs_its_own_jobs_on_its_
 
 
 async def eventually_empty(*puppets: Puppet) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while any(puppet.runs or puppet.tabs for puppet in puppets):
             await asyncio.sleep(0.02)
 
@@ -299,7 +300,7 @@ async def test_while_redis_is_away_nothing_is_lost_and_when_it_is_back_everythin
 async def becomes(house: House, status: int) -> str:
     """Wait until a farm is ready, or is not; return what it says of that."""
     headers = {"Authorization": f"Bearer {house.admin_token}"}
-    async with asyncio.timeout(20), aiohttp.ClientSession(headers=headers) as http:
+    async with asyncio.timeout(PATIENCE_S), aiohttp.ClientSession(headers=headers) as http:
         while True:
             async with http.get(f"{house.url}/readyz") as answer:
                 if answer.status == status:

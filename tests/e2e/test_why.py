@@ -13,6 +13,7 @@ from tests.e2e.faults.house import House
 from tests.e2e.faults.watching import job, rested, submitted
 from tests.e2e.processes import ROOT
 from tests.e2e.puppet import Puppet
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ async def farm(house: House, *arguments: str) -> Any:
 
 async def why(house: House, job_id: str, verdict: str) -> Any:
     """Wait until this is the verdict; the command line and the list of what waits say the same."""
-    async with house.client() as client, asyncio.timeout(30):
+    async with house.client() as client, asyncio.timeout(PATIENCE_S):
         while (told := await client.why(job_id)).verdict is None or (
             told.verdict.verdict != verdict
         ):

@@ -47,6 +47,7 @@ from farm.stores.ports.placements import PlacementReader
 from farm.stores.ports.registries import Registry
 from farm.stores.records import Attempt, Job
 from tests.identities import identity_book
+from tests.patience import PATIENCE_S
 
 NS = Namespace("default")
 WINDOW_S = 10.0
@@ -55,7 +56,7 @@ ANSWER_S = 60.0
 JOB: Mapping[str, Any] = {"name": "a job", "steps": [{"goto": "https://example.com/"}]}
 
 
-async def until(condition: Callable[[], object], within_s: float = 10) -> None:
+async def until(condition: Callable[[], object], within_s: float = PATIENCE_S) -> None:
     """Let the loop turn until the condition holds."""
     async with asyncio.timeout(within_s):
         while not condition():
@@ -169,7 +170,7 @@ class Farm:
         return await self.ledger.job(NS, job_id)
 
     async def state(
-        self, job_id: str, *states: str, within_s: float = 10, namespace: Namespace = NS
+        self, job_id: str, *states: str, within_s: float = PATIENCE_S, namespace: Namespace = NS
     ) -> Job:
         """Wait until the job is in one of the states."""
         async with asyncio.timeout(within_s):

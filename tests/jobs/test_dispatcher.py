@@ -15,6 +15,7 @@ from farm.protocol import messages as wire
 from farm.protocol.failures import Reason
 from farm.stores.records import Attempt, Effect
 from tests.jobs.farm import WINDOW_S, Agent, Farm, farm_on, living, until
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ async def test_a_job_whose_wake_was_lost_is_found_by_time(
 
 
 async def until_free_losses(farm: Farm, job_id: str, losses: int) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while (await farm.job(job_id)).free_losses < losses:
             await asyncio.sleep(0.005)
 
@@ -164,7 +165,7 @@ async def test_an_agent_lost_before_it_began_costs_no_attempt(farm: Farm, agent:
     job_id = await farm.submit()
     await agent.running()
     await farm.dispatcher.agents.is_gone(ClientId("a"), "its process has ended")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while not (await farm.job(job_id)).free_losses:
             await asyncio.sleep(0.005)
     job = await farm.job(job_id)
@@ -389,7 +390,7 @@ async def test_an_assignment_is_renewed_while_its_job_runs(farm: Farm, agent: Ag
     (client,) = (await farm.registry.snapshot(now=farm.now)).clients
     await farm.registry.heard(ClientId("a"), agent.link, now=farm.now)
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while (await farm.held()).renewed_at < farm.now:
             await asyncio.sleep(0.005)
     assert await farm.manager.release_expired() == 0

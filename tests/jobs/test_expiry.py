@@ -12,6 +12,7 @@ from farm.core.model import ClientId
 from farm.protocol import messages as wire
 from farm.stores.memory import MemoryRegistry
 from tests.jobs.farm import WINDOW_S, Agent, Farm, farm_on, living
+from tests.patience import PATIENCE_S
 
 A = ClientId("a")
 CLOSED_S = WINDOW_S * 1.25
@@ -143,9 +144,9 @@ async def test_an_agent_removed_around_the_sending_of_a_run_loses_it_exactly_onc
     if when == "before the check":
         registry.first = gone
     job_id = await farm.submit()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await removed.wait()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while not await ends_of(farm, job_id):
             await asyncio.sleep(0.002)
     job = await farm.state(job_id, "queued")

@@ -1,6 +1,7 @@
 import asyncio
 
 from farm.jobs.feed import JobFeed
+from tests.patience import PATIENCE_S
 
 
 async def test_a_change_between_reading_and_waiting_is_not_lost() -> None:
@@ -17,7 +18,7 @@ async def test_a_watcher_waits_until_its_own_job_changes() -> None:
         generation = watcher.generation()
         feed.publish("b")
         assert not await watcher.changed_since(generation, within_s=0.01)
-        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
             waits = group.create_task(watcher.changed_since(generation, within_s=60))
             await asyncio.sleep(0)
             feed.publish("a")

@@ -15,6 +15,7 @@ from farm.jobs.interventions import Done, Wanted
 from farm.protocol import messages as wire
 from farm.protocol.failures import Reason
 from tests.jobs.farm import NS, Agent, Farm, farm_on, living, until
+from tests.patience import PATIENCE_S
 
 CAN: tuple[wire.Intervention, ...] = ("pause", "resume", "takeover", "hand_back")
 PAUSE = Wanted(kind="pause", by="anna")
@@ -192,7 +193,7 @@ async def test_the_farms_own_clock_stands_still_while_a_job_is_held(
 
 async def until_renewed(farm: Farm) -> None:
     """Wait until the one assignment has been renewed at the present moment."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             (client,) = (await farm.registry.snapshot(now=farm.now)).clients
             if next(iter(client.assignments.values())).renewed_at == farm.now:

@@ -9,6 +9,7 @@ from farm.core.job_states import JobState
 from farm.core.model import ClientId, LinkId
 from farm.protocol import messages as wire
 from tests.jobs.farm import WINDOW_S, Agent, farm_on, living, until
+from tests.patience import PATIENCE_S
 
 
 async def test_after_a_restart_a_run_goes_on_to_its_end(tmp_path: Path) -> None:
@@ -22,7 +23,7 @@ async def test_after_a_restart_a_run_goes_on_to_its_end(tmp_path: Path) -> None:
         # Nothing is renewed by the clock here: it is when the run is taken up.
         async with farm_on(tmp_path, renew_interval_s=100) as farm:
             await agent.dial(farm)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_S):
                 while (await farm.held()).expires_at < farm.now + 200:
                     await asyncio.sleep(0.005)
             await farm.passes(100)

@@ -13,6 +13,7 @@ from farm.core.model import Assignment, ClientId
 from farm.protocol import messages as wire
 from farm.stores.memory import MemoryRegistry
 from tests.jobs.farm import NS, WINDOW_S, Agent, Farm, farm_on, living, until
+from tests.patience import PATIENCE_S
 from tests.stores.conftest import Databases
 
 GONE_S = WINDOW_S * 1.25
@@ -52,7 +53,7 @@ async def held(farm: Farm) -> list[Assignment]:
 
 
 async def comes_true(condition: Callable[[], Awaitable[object]]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not await condition():
             await asyncio.sleep(0.005)
 

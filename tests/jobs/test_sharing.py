@@ -14,6 +14,7 @@ from farm.manager.manager import Acquired
 from farm.protocol import messages as wire
 from farm.stores.redis import RedisRegistry
 from tests.jobs.farm import NS, WINDOW_S, Agent, Farm, farm_on, living, until
+from tests.patience import PATIENCE_S
 
 GONE_S = WINDOW_S * 1.25
 A = ClientId("a")
@@ -92,7 +93,7 @@ async def test_after_a_restart_over_redis_a_run_goes_on_under_its_own_assignment
             await farm.passes(5)
             await agent.dial(farm)
             await until(lambda: farm.live.of_job(job_id))
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_S):
                 while (now_held := await held(farm))[0].renewed_at < farm.now:
                     await asyncio.sleep(0.005)
             assert [one.token for one in now_held] == [before.token]
@@ -101,7 +102,7 @@ async def test_after_a_restart_over_redis_a_run_goes_on_under_its_own_assignment
             await agent.end()
             job = await farm.state(job_id, "succeeded")
             assert job.attempts == 1
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_S):
                 while await held(farm):
                     await asyncio.sleep(0.005)
         await fresh.close()
@@ -245,6 +246,6 @@ async def test_what_an_attempt_held_is_given_back_when_its_store_is_there_again(
             await agent.end()
             await farm.state(job_id, "succeeded")
             await until(lambda: asked > 1)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while await held(farm):
                 await asyncio.sleep(0.005)

@@ -14,6 +14,7 @@ from farm.jobs.why import Explaining, Why
 from farm.stores.ledger import SqlBacklog
 from farm.stores.memory import MemoryRegistry
 from tests.jobs.farm import NS, WINDOW_S, Agent, Farm, farm_on, living, until
+from tests.patience import PATIENCE_S
 from tests.stores.pool import hello, registered
 
 V = PoolVerdict
@@ -198,7 +199,7 @@ async def test_a_job_whose_agent_had_no_room_after_all_says_so_until_it_is_offer
     async with living(agent):
         await agent.dial(farm)
         job_id = await farm.submit()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while not (await farm.job(job_id)).free_losses:
                 await asyncio.sleep(0.005)
         why = await explaining.why(NS, job_id)

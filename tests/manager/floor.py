@@ -26,6 +26,7 @@ from farm.manager import WorkerContextManager
 from farm.manager.delivery import AppNode
 from farm.protocol import messages as wire
 from farm.stores.memory import MemoryCommandLog, MemoryRegistry
+from tests.patience import PATIENCE_S
 from tests.stores.pool import NS, T0, WINDOW_S, hello
 
 RETENTION = Retention(keep=3, keep_s=1000, payload_bytes=200)
@@ -172,7 +173,7 @@ class Floor:
 
 async def turns(condition: Callable[[], object]) -> None:
     """Let the loop turn until the condition holds."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():
             await asyncio.sleep(0)
 

@@ -14,18 +14,17 @@ from farm.protocol.channels import pack
 from farm.stores.memory import MemoryParcels, PostOffice
 from farm.stores.ports.parcels import Parcels
 from farm.stores.ports.routes import CoordinatorId
+from tests.patience import PATIENCE_S
 from tests.stores.boxes import ONE, TWO, Pair, box, pair, shared_redis
 
 __all__ = ["box", "pair", "shared_redis"]
-
-WITHIN_S = 10.0
 
 
 @asynccontextmanager
 async def at_both(*ends: Parcels, silence_s: float = 5.0) -> AsyncIterator[list[Bridges]]:
     """The bridges of each coordinator, while they are carried."""
     made = [Bridges(end, silence_s=silence_s) for end in ends]
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         loops = [group.create_task(one.run()) for one in made]
         await asyncio.sleep(0)
         yield made
@@ -44,7 +43,7 @@ async def echo(said: str, bridge: Bridge) -> None:
 async def hear(bridge: Bridge, count: int) -> list[str | bytes]:
     """Return the next messages."""
     got: list[str | bytes] = []
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         async for message in bridge.messages():
             got.append(message)
             if len(got) == count:
@@ -53,7 +52,7 @@ async def hear(bridge: Bridge, count: int) -> list[str | bytes]:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():
             await asyncio.sleep(0.001)
 
@@ -166,7 +165,7 @@ async def test_a_half_message_is_never_taken_for_a_whole_one(pair: Pair) -> None
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.2):
                     await bridge.send(b"x" * 2 * WINDOW_BYTES)
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             await over.wait()
         assert heard == ["whole"]
 

@@ -15,6 +15,7 @@ from farm.manager.queues import DeclaredQueues
 from farm.stores.ledger import SqlDeployments, SqliteDatabase, SqlLedger
 from farm.stores.ports.deployments import Deployment
 from tests.manager.floor import NS, Floor
+from tests.patience import PATIENCE_S
 from tests.stores.pool import T0
 
 A, B = Namespace("a"), Namespace("b")
@@ -53,7 +54,7 @@ async def test_a_queue_that_is_not_declared_is_refused_at_once_though_somebody_s
 ) -> None:
     await floor.agent("a", "W1.a", task_queue="strange")
     manager = floor.manager(queues=DeclaredQueues(("known",)))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         outcome = await manager.try_acquire(NS, "t", task_queue="strange", wait=3600)
     assert isinstance(outcome, NotAcquired)
     assert outcome.verdict.pool is PoolVerdict.NO_QUEUE_DECLARATION

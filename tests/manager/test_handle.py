@@ -16,6 +16,7 @@ from farm.protocol import messages as wire
 from farm.protocol.plan import Plan
 from farm.stores.memory import MemoryRegistry
 from tests.manager.floor import NS, Floor
+from tests.patience import PATIENCE_S
 from tests.stores.pool import WINDOW_S
 
 RUN = wire.RunPlan(plan=Plan(job_id="j", attempt_id="a", name="n", steps=()))
@@ -77,7 +78,7 @@ async def test_it_renews_by_itself_for_as_long_as_its_block_and_releases_at_the_
 ) -> None:
     await floor.agent("a", "W1.a")
     handle = await hold(floor.manager(), timeout_ms=3)
-    async with asyncio.timeout(5), handle.renewing() as same:
+    async with asyncio.timeout(PATIENCE_S), handle.renewing() as same:
         assert same is handle
         for _ in range(3):
             floor.passes(1)
@@ -103,7 +104,7 @@ async def test_a_block_whose_assignment_has_ended_is_cancelled_and_told_so(floor
             reached = True
 
     with pytest.raises(StaleAssignmentError):
-        await asyncio.wait_for(work(), 5)
+        await asyncio.wait_for(work(), PATIENCE_S)
     assert not reached
 
 
@@ -150,7 +151,7 @@ async def test_renewing_outlasts_a_store_that_is_away_for_a_while(floor: Floor) 
     await floor.agent("a", "W1.a")
     handle = await hold(floor.manager(), timeout_ms=3)
     floor.passes(1)
-    async with asyncio.timeout(5), handle.renewing():
+    async with asyncio.timeout(PATIENCE_S), handle.renewing():
         while handle.assignment.renewed_at < floor.now:
             await asyncio.sleep(0.0005)
     assert registry.failures == 0

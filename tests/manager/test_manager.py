@@ -18,6 +18,7 @@ from farm.manager.probe import AgentProbe
 from farm.protocol import messages as wire
 from farm.protocol.plan import Plan
 from farm.stores.memory import MemoryRegistry
+from tests.patience import PATIENCE_S
 from tests.stores.pool import (
     LINK,
     NS,
@@ -99,7 +100,7 @@ async def desk() -> Desk:
 
 
 async def turns(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():
             await asyncio.sleep(0)
 
@@ -202,7 +203,7 @@ async def _taken_by_another(desk: Desk) -> None:
 async def test_what_was_reserved_is_given_back_where_nothing_comes_of_it(
     desk: Desk, story: Story, reason: Reason
 ) -> None:
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         task = group.create_task(desk.manager.try_acquire(NS, "task", auto_provision=True))
         await turns(lambda: desk.commands(wire.OpenWindow))
         await story(desk)

@@ -13,6 +13,7 @@ from farm.protocol import messages as wire
 from farm.stores.memory import MemoryRegistry
 from tests.manager.floor import NS, Agent, Floor
 from tests.manager.test_acquiring import Plain
+from tests.patience import PATIENCE_S
 from tests.stores.pool import WINDOW_S
 
 QUICK = {"task_timeout_check_interval_s": 0.001}
@@ -38,7 +39,7 @@ async def test_nothing_runs_until_it_is_started_and_both_may_be_repeated(floor: 
     await manager.start()
     await manager.start()
     assert [t.get_name() for t in asyncio.all_tasks()].count("sweep expired") == 1
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while await floor.used():
             await asyncio.sleep(0.001)
     await manager.stop()
@@ -90,7 +91,7 @@ async def test_a_loop_survives_a_store_that_is_away_and_stop_says_what_else_brok
 
 
 async def turns_of(condition: Any) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():
             await asyncio.sleep(0.001)
 

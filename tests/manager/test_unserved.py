@@ -13,6 +13,7 @@ from farm.errors import StoreUnavailableError
 from farm.manager import NotAcquired, WorkerContextManager
 from farm.manager.manager import Acquired
 from tests.manager.floor import NS, Floor, turns
+from tests.patience import PATIENCE_S
 from tests.stores.pool import request
 
 
@@ -159,6 +160,6 @@ async def test_what_is_found_of_reachability_between_the_look_and_the_wait_is_no
         return seen
 
     floor.registry.snapshot = read_and_then_it_answers  # type: ignore[method-assign]
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(PATIENCE_S):
         assert await manager.acquire(NS, "t", wait=60) is not None
     assert looks == 1

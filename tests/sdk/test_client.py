@@ -8,6 +8,7 @@ from aiohttp import web
 from farm.core.job_states import AttemptState, JobState
 from farm.sdk import FarmApiError, FarmClient, FarmUnreachableError
 from tests.api.stack import DEFAULT, JOB, Stack, running
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -186,7 +187,7 @@ async def test_events_go_on_where_they_were_after_the_connection_broke(
         async for event in farm.events(job_id):
             seen.append(event.seq)  # noqa: PERF401 - others look at it meanwhile
 
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         group.create_task(watch())
         while not seen:
             await asyncio.sleep(0.01)
@@ -208,7 +209,7 @@ async def test_a_farm_that_stays_away_ends_the_watching(tmp_path: Path) -> None:
         farm = FarmClient(stack.url, stack.admin, reconnect_s=0.3)
         watching = farm.events(job_id)
         assert (await anext(watching)).seq == 1
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         with pytest.raises(FarmUnreachableError):
             await anext(watching)
     await farm.close()

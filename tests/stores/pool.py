@@ -26,8 +26,11 @@ from farm.stores.ports.registries import Registry, TurnKeeper
 from farm.stores.ports.reservations import PlacedReservations, Slots
 
 NS = Namespace("default")
-A = ClientId("a")
+A, B = ClientId("a"), ClientId("b")
 LINK = LinkId("link-1")
+T1, T2 = ContextId("T1"), ContextId("T2")
+W1 = WindowId("W1")
+METADATA = {"n": 1, "nested": {"b": 2, "a": [1, 2]}, "none": None, "": "\ud83d/\0"}
 T0 = Instant(1_000.0)
 WINDOW_S = 10.0
 TIMEOUT_S = 60.0

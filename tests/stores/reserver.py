@@ -28,15 +28,15 @@ async def reserver(url: str, shard: str, name: str, lease_s: float) -> None:
     await registry.open(store_epoch=1)
     routes = RedisRoutes(registry, coordinator=CoordinatorId(name), lease_s=lease_s)
     await routes.claim(A, LINK)
-    await window(registry, identity="shop")
-    await tab(registry, "W3")
-    kept, open_ = await _slot(registry), await _slot(registry)
-    assert isinstance(kept, Reservation)
-    assert isinstance(open_, Reservation)
-    outcome = await _commit(registry, COMMITTED, "T1", kept)
-    assert outcome == "assigned", outcome
     async with asyncio.TaskGroup() as group:
         group.create_task(_renew(routes))
+        await window(registry, identity="shop")
+        await tab(registry, "W3")
+        kept, open_ = await _slot(registry), await _slot(registry)
+        assert isinstance(kept, Reservation)
+        assert isinstance(open_, Reservation)
+        outcome = await _commit(registry, COMMITTED, "T1", kept)
+        assert outcome == "assigned", outcome
         print("reserved", flush=True)
         while await asyncio.to_thread(sys.stdin.readline):
             print(await _commit(registry, TRIED, "T2", open_), flush=True)

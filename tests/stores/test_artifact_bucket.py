@@ -10,6 +10,7 @@ import pytest
 
 from farm.errors import StoreUnavailableError, TooLargeError
 from farm.stores.artifacts.bucket import BucketArtifacts, BucketFile, connect
+from tests.patience import PATIENCE_S
 from tests.stores import bucket_server
 from tests.stores.bucket_server import Server
 from tests.stores.test_artifacts import MAX_BYTES, MB, content, kept
@@ -184,7 +185,7 @@ class TestAway:
         url = server.new()
         store = over(url, answer_s=ANSWER_S, max_bytes=10**9)
         key, _, _ = await kept(store, b"x")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             async with store.create("j1") as small, parts_sent(store) as large:
                 away()
                 with pytest.raises(StoreUnavailableError, match="the bucket"):
@@ -206,7 +207,7 @@ class TestAway:
         chunks = over(url, answer_s=ANSWER_S).read(key)
         assert await anext(chunks)
         away()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             with pytest.raises(StoreUnavailableError, match="the bucket"):
                 await all_of(chunks)
 

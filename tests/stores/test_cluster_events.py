@@ -10,6 +10,7 @@ from farm.core.model import Instant, Namespace
 from farm.stores.memory import MemoryClusterEvents
 from farm.stores.ports.cluster_events import ClusterEvents, EventKind, Told
 from farm.stores.redis import RedisClusterEvents, RedisRegistry
+from tests.patience import PATIENCE_S
 
 NS, OTHER = Namespace("ns"), Namespace("other")
 KIND = EventKind.AGENT_CONNECTED
@@ -51,7 +52,7 @@ async def running(events: RedisClusterEvents) -> AsyncIterator[RedisClusterEvent
 
 async def told(events: ClusterEvents, count: int, after: int, of: Namespace = NS) -> Told:
     """Wait until so many events of a namespace are known, and return them."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             last = events.last()
             found = events.read(of, after, limit=1_000)
@@ -105,7 +106,7 @@ async def test_who_was_too_slow_is_told_that_some_are_missing(events: ClusterEve
     first = (await told(events, 1, before)).events[0].seq
     for number in range(1, HELD + 5):
         events.publish(KIND, NS, {"number": number})
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while events.read(NS, first, limit=1) is not None:
             await events.changed_since(events.last())
     assert events.read(NS, before, limit=1) is None
@@ -118,7 +119,7 @@ async def test_a_noisy_namespace_makes_no_gap_in_a_quiet_one(events: ClusterEven
     quiet = (await told(events, 1, before)).events[0].seq
     for _ in range(HELD + 5):
         events.publish(KIND, OTHER, {})
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while events.read(OTHER, quiet, limit=1) is not None:
             await events.changed_since(events.last())
     assert events.read(NS, quiet, limit=1) == Told(events=(), until=events.last())
@@ -132,7 +133,7 @@ async def test_a_number_that_was_never_given_is_a_gap(events: ClusterEvents) -> 
 async def test_closing_lets_everybody_go(events: ClusterEvents) -> None:
     waiting = asyncio.create_task(events.changed_since(events.last()))
     events.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await waiting
     assert events.closed
 
@@ -195,7 +196,7 @@ class TestSeveralCoordinators:
         seen = (await told(one, 1, 0)).until
         await registry.redis.delete(f"{registry.tag}:events", f"{registry.tag}:events_last")
         one.publish(KIND, NS, {"number": 1})
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await one.changed_since(seen)
         assert one.read(NS, seen, limit=10) is None
         assert one.last() > seen

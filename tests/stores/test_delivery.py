@@ -28,6 +28,7 @@ from farm.protocol import messages as wire
 from farm.protocol.plan import Plan
 from farm.stores.ports.routes import CoordinatorId, Route
 from farm.stores.redis import RedisCommandLog, RedisRegistry, RedisRoutes, connect
+from tests.patience import PATIENCE_S
 from tests.stores.coordinator import ANSWERS, HANGS, SENDS
 from tests.stores.pool import NS, T0, WINDOW_S, A, hello, registered, reported
 
@@ -90,7 +91,7 @@ async def coordinators(
         node = AppNode(commands=RedisCommandLog(registry), relay=relay, clock=lambda: T0)
         made.append(Coordinator(name=name, registry=registry, routes=routes, node=node))
         await routes.renew(())
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         loops = [group.create_task(one.node.run()) for one in made]
         yield made
         for loop in loops:
@@ -98,7 +99,7 @@ async def coordinators(
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():
             await asyncio.sleep(0.001)
 
@@ -141,7 +142,7 @@ async def test_nor_is_it_answered_from_elsewhere(registry: RedisRegistry) -> Non
         for sent in (mine, other):  # in this order, so that the first has been read with the second
             result = wire.Result(command_id=sent.command_id, outcome="succeeded")
             assert not await two.node.answered(A, result)
-        await asyncio.wait_for(other.answer, 10)
+        await asyncio.wait_for(other.answer, PATIENCE_S)
         assert not mine.answer.done()
         one.node.forget(mine)
 
@@ -394,7 +395,7 @@ async def test_a_coordinator_without_a_lease_has_no_links_and_gets_no_letters(
     await there.post_others("letter")
     assert await registry.redis.exists(f"{registry.tag}:mail:over") == 0
     # It clears away once it has been there for a lease itself.
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while list(await registry.redis.hkeys(f"{registry.tag}:coordinators")) != ["there"]:
             await there.renew(())
     assert list(await registry.redis.hkeys(f"{registry.tag}:routes")) == ["b"]
@@ -443,7 +444,7 @@ async def process(
 
 async def line(running: asyncio.subprocess.Process) -> str:
     assert running.stdout is not None
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         return (await running.stdout.readline()).decode().strip()
 
 
@@ -511,7 +512,7 @@ async def test_one_that_says_nothing_in_time_sends_nothing_when_it_comes_to_itse
             assert (await one.node.answers(NS, "late")).send_attempted is NO
         finally:
             other.send_signal(signal.SIGCONT)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while True:  # until it is quick enough again
                 try:
                     await one.sends(f"again-{asyncio.get_running_loop().time()}")

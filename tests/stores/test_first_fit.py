@@ -29,6 +29,7 @@ from tests.stores.pool import (
     TIMEOUT_S,
     WINDOW_S,
     A,
+    B,
     at,
     hello,
     in_window,
@@ -39,7 +40,6 @@ from tests.stores.pool import (
 
 SHARED = BrowserPlacement(mode=Mode.REUSE_ONLY)
 ROOM = Capacity(max_concurrency=4, max_windows=9)
-B = ClientId("b")
 
 
 async def agent(registry: Any, name: str, *tabs: str | Context, **changes: Any) -> None:

@@ -18,6 +18,7 @@ from farm.stores.ledger import postgres as of_postgres
 from farm.stores.ledger.postgres import PostgresDatabase
 from farm.stores.ledger.session import SILENCE_S
 from tests.cable import Cable
+from tests.patience import PATIENCE_S
 from tests.stores import postgres_server
 from tests.stores.conftest import Databases
 from tests.stores.ledger_rows import NS, T0, accepted, at, new_job, started
@@ -74,7 +75,7 @@ async def test_a_farm_that_loses_its_hold_takes_it_again(
 ) -> None:
     numbers = count()
     end_sessions(postgres, url, HOLDING)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not holders(postgres, url):
             with contextlib.suppress(StoreUnavailableError):
                 await accepted(ledger, f"j{next(numbers)}")
@@ -89,7 +90,7 @@ async def test_a_farm_that_lost_its_hold_to_another_writes_nothing_more(
 ) -> None:
     end_sessions(postgres, url, HOLDING)
     other = SqlLedger(PostgresDatabase(url))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while True:  # until the server has let go of the ended session's lock
             try:
                 await other.open()
@@ -165,7 +166,7 @@ async def test_after_kill_9_of_the_server_what_was_stored_is_there_and_the_ledge
         with pytest.raises(StoreUnavailableError):
             await ledger.counts()
         server.start()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 try:
                     await accepted(ledger, "later")

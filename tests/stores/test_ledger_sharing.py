@@ -15,11 +15,12 @@ from sqlalchemy import func, make_url, select
 from farm.core.job_states import JobState
 from farm.core.model import ClientId
 from farm.errors import ConflictError, NotOwnerError, StoreUnavailableError
-from farm.stores.ledger import SqlLedger, membership, schema
+from farm.stores.ledger import SqlLedger, membership, owning, schema
 from farm.stores.ledger.postgres import PostgresDatabase, Share
 from farm.stores.ledger.sharing import SqlSharing
 from farm.stores.records import Attempt
 from tests.cable import Cable
+from tests.patience import PATIENCE_S
 from tests.stores.conftest import Databases
 from tests.stores.ledger_rows import NS, T0, TOKEN, accepted, finish, new_job, said, started
 from tests.stores.stopped import BEGINS, CLAIMS, SAYS_HALF
@@ -264,7 +265,7 @@ async def test_a_coordinator_whose_lease_has_lapsed_writes_nothing(
     ):
         with pytest.raises(StoreUnavailableError, match="lapsed"):
             await writing
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await end_lapsed(other)
         with pytest.raises(StoreUnavailableError):
             await one.ledger.attempt("a1")  # its sessions have ended with its life
@@ -285,7 +286,7 @@ async def stopped(url: str, how: str) -> AsyncIterator[asyncio.subprocess.Proces
     )
     try:
         assert await line(process) == "stopping"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while psutil.Process(process.pid).status() != psutil.STATUS_STOPPED:
                 await asyncio.sleep(0.01)
         yield process
@@ -296,7 +297,7 @@ async def stopped(url: str, how: str) -> AsyncIterator[asyncio.subprocess.Proces
 
 async def line(process: asyncio.subprocess.Process) -> str:
     assert process.stdout is not None
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         return (await process.stdout.readline()).decode().strip()
 
 
@@ -317,7 +318,7 @@ async def test_one_that_is_stopped_in_a_transaction_keeps_nobody_waiting_and_wri
                 # Of one namespace only one at a time is begun; and this one it has in hand.
                 await begun(living, "j2", "a2")
                 await begun(living, "j1", "a1")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 while await lives(living) > 1:
                     await asyncio.sleep(0.05)
             assert not lapses.done()
@@ -349,11 +350,30 @@ async def test_who_ends_the_lapsed_does_not_wait_for_one_that_is_still_writing(
     async with one.database._engine.begin() as writing:
         await writing.run_sync(lambda db: membership.confirm(db, life))
         lapse(postgres, url, other)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await end_lapsed(one)
         assert await lives(one) == 2
     await end_lapsed(one)
     assert await lives(one) == 1
+
+
+async def test_who_ends_the_lapsed_leaves_what_another_is_just_taking_over_to_that_one(
+    url: str, postgres: Databases
+) -> None:
+    async with members(url, "one", "two", "three") as (one, two, three):
+        await one.running()
+        lapse(postgres, url, one)
+        life = two.database.life
+        assert life is not None
+        async with two.database._engine.begin() as taking:
+            await taking.run_sync(lambda db: owning.take_over(db, "a1", AGENT, TOKEN, "c-a1", life))
+            ending = asyncio.create_task(end_lapsed(three))
+            async with asyncio.timeout(2):
+                await asyncio.shield(ending)
+        await ending
+        await end_lapsed(three)
+        assert (await two.shared.standing([]))["a1"].mine
+        assert await three.shared.orphans(for_s=0) == []
 
 
 async def lives(member: Member) -> int:
@@ -367,7 +387,7 @@ async def test_a_life_ends_by_itself_when_it_can_not_be_renewed_in_time() -> Non
     )
     with_no_server._live(1, asyncio.get_running_loop().time() + 0.2)
     assert with_no_server.alive
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await with_no_server.lapsed()
     assert not with_no_server.alive
 
@@ -382,7 +402,7 @@ async def test_what_is_left_of_one_that_was_cut_off_in_the_middle_keeps_nobody_w
     async with left.transaction():
         await left.execute(f"SELECT 1 FROM coordinators WHERE life = {life} FOR KEY SHARE")
         lapse(postgres, url, one)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await end_lapsed(other)
             with pytest.raises(StoreUnavailableError):
                 await one.shared.begin_again()  # its sessions have ended with its life
@@ -404,7 +424,7 @@ async def test_a_coordinator_whose_database_says_nothing_notices_and_begins_agai
         async with members(by_cable, "one", lease_s=1.0) as [one]:
             life = one.database.life
             one.database._live(life, asyncio.get_running_loop().time() + 1.0)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 cable.lose()
                 with pytest.raises(StoreUnavailableError):
                     await accepted(one.ledger, "j1")

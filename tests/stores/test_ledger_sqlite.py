@@ -18,6 +18,7 @@ from farm.core.job_states import JobState
 from farm.errors import StoreUnavailableError
 from farm.stores.ledger import SqliteDatabase, SqlLedger
 from farm.stores.ledger.mounts import network_file_system
+from tests.patience import PATIENCE_S
 from tests.stores.ledger_rows import (
     NS,
     T0,
@@ -105,7 +106,7 @@ async def test_readers_do_not_wait_for_a_writer(sqlite: SqlLedger, tmp_path: Pat
     await accepted(sqlite)
     with closing(sqlite3.connect(tmp_path / "farm.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             assert (await sqlite.job(NS, "j1")).state is JobState.QUEUED
 
 

@@ -8,6 +8,7 @@ from farm.stores.memory import MemoryParcels
 from farm.stores.ports.parcels import Parcels
 from farm.stores.ports.routes import CoordinatorId
 from farm.stores.redis import RedisParcels, RedisRoutes, connect
+from tests.patience import PATIENCE_S
 from tests.stores.boxes import ONE, TWO, NewShard, Pair, pair, shared_redis
 
 __all__ = ["pair", "shared_redis"]
@@ -23,7 +24,7 @@ def box() -> int:
 async def next_of(parcels: Parcels, count: int) -> list[bytes]:
     """Wait until so many have come."""
     got: list[bytes] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while len(got) < count:
             got += await parcels.receive()
     return got
@@ -72,7 +73,7 @@ async def test_a_full_box_takes_nothing_more_and_loses_nothing(pair: Pair) -> No
         assert await one.post(TWO, parcel)
     assert not await one.post(TWO, b"too much")
     assert await next_of(two, BOX) == sent
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         reading = group.create_task(next_of(two, 1))  # which makes the room
         while not await one.post(TWO, b"room again"):
             pass
@@ -89,12 +90,12 @@ async def test_in_redis_nothing_is_left_of_who_was_killed(
     try:
         one = RedisParcels(shard, redis, coordinator=ONE)
         assert await one.post(TWO, b"parcel")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while TWO in await one.there():
                 pass
         assert not await one.post(TWO, b"parcel")
         lives = RedisRoutes(shard, coordinator=ONE, lease_s=0.1)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while await redis.exists(f"{shard.tag}:parcels:{TWO}"):
                 await lives.renew(())
     finally:

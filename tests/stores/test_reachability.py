@@ -16,6 +16,7 @@ from farm.core.model import (
 from farm.core.pools import Exclusion
 from farm.core.reservation import Denial
 from farm.stores.ports.reachability import Reachability
+from tests.patience import PATIENCE_S
 from tests.stores.pool import (
     LINK,
     NS,
@@ -216,7 +217,7 @@ async def test_publishing_the_same_again_wakes_who_waits(registry: Everything) -
         async with asyncio.TaskGroup() as group:
             waiter = group.create_task(registry.changed_since(generation))
             await published(registry, {A: LOST})
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_S):
                 await waiter
 
 
@@ -228,7 +229,7 @@ async def test_a_verdict_published_between_reading_and_waiting_is_not_missed(
     generation = registry.generation()
     assert await registry.assign_first(request(), now=T0, timeout_s=TIMEOUT_S) is None
     await published(registry, {})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await registry.changed_since(generation)
     assert isinstance(
         await registry.assign_first(request(), now=T0, timeout_s=TIMEOUT_S), Assignment

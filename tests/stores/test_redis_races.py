@@ -14,6 +14,7 @@ import pytest
 from farm.clock import Clock, steady_clock
 from farm.core.model import Assignment, Capacity, Client
 from farm.stores.redis import RedisClock, RedisRegistry
+from tests.patience import PATIENCE_S
 from tests.stores import redis_server
 from tests.stores.acquirers import (
     AGENTS,
@@ -70,7 +71,7 @@ async def test_two_coordinators_one_always_dying_give_nothing_to_two_and_lose_no
         clock = RedisClock(registry.redis, steady=steady_clock)
         await clock.read()
         agents = [await _agent(registry, name, clock) for name in AGENTS]
-        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(4 * PATIENCE_S), asyncio.TaskGroup() as group:
             judging = group.create_task(renew(routes_of(registry, "judge")))
             await _kill_again_and_again(registry, agents, clock, url, tmp_path)
             while not await _is_free(registry, clock):

@@ -18,6 +18,8 @@ from tests.stores.pool import (
     LINK,
     RESERVED_S,
     T0,
+    T1,
+    W1,
     WINDOW_S,
     A,
     assigned,
@@ -32,8 +34,6 @@ from tests.stores.pool import (
     window,
 )
 
-T1 = ContextId("T1")
-W1 = WindowId("W1")
 TWO_WINDOWS = Capacity(max_concurrency=9, max_windows=2)
 
 

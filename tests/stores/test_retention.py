@@ -13,6 +13,7 @@ from farm.core.retry import Doubt
 from farm.errors import ConflictError, NotFoundError
 from farm.stores.ledger import SqlLedger, SqlRetention, forgetting
 from farm.stores.ledger.postgres import PostgresDatabase
+from tests.patience import PATIENCE_S
 from tests.stores.conftest import Databases
 from tests.stores.ledger_rows import (
     HAR,
@@ -239,7 +240,7 @@ async def test_while_another_coordinator_is_at_it_nothing_is_done(postgres: Data
     await connection.execute("SELECT pg_advisory_lock(hashtext('tabfarm.retention'))")
     assert await retention.delete_ended(before=at(9), limit=9) == 0
     await connection.close()
-    async with asyncio.timeout(20):  # the server ends the session in its own time
+    async with asyncio.timeout(PATIENCE_S):  # the server ends the session in its own time
         while not await retention.delete_ended(before=at(9), limit=9):
             await asyncio.sleep(0.02)
     assert await there(ledger) == []

@@ -99,14 +99,8 @@ class ConfusesTypes(Registry):
         return await self.lend(request, tuple(request.requirements))
 
 
-class LendsTwice(Registry):
-    """Lends what is taken already."""
-
-    async def assign_first(
-        self, request: Request, *, now: Instant, timeout_s: float
-    ) -> Assignment | None:
-        found = await super().assign_first(request, now=now, timeout_s=timeout_s)
-        return found or await self.lend(request, ("farm-verify", "point", "probe"))
+class LendsTwice(IgnoresPresence):
+    """Lends what is taken already, for that is in the report, too."""
 
 
 class LendsNothing(Registry):

@@ -57,6 +57,7 @@ from farm.verify.client import Dial, ProbeClient
 from farm.verify.points import POINTS, Point
 from farm.verify.stage import Farm
 from tests.identities import identity_book
+from tests.patience import PATIENCE_S
 from tests.stores.pool import Everything
 
 DEFAULT = Namespace("default")
@@ -120,7 +121,7 @@ class Served:
         return any(c.client_id == probe.client_id and c.contexts for c in snapshot.clients)
 
 
-async def until(condition: Callable[[], Awaitable[object]], within_s: float = 20) -> None:
+async def until(condition: Callable[[], Awaitable[object]], within_s: float = PATIENCE_S) -> None:
     """Let the loop turn until the condition holds."""
     async with asyncio.timeout(within_s):
         while not await condition():

@@ -6,7 +6,8 @@ from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping
 from pathlib import Path
 
-_ASK_S = 5.0
+_ASK_S = 30.0
+"""It answers at once; on a machine that is just starting everything it may take its time."""
 _NEEDED = "libvpx"
 
 

@@ -67,25 +67,20 @@ _END = (
     .where(_attempts.c.id == bindparam("b_id"))
     .values(state=bindparam("state"), failure=bindparam("failure"), ended_at=bindparam("ended_at"))
 )
-_MOVE = (
-    update(_jobs)
-    .where(_jobs.c.number == bindparam("b_number"))
-    .values(
-        state=bindparam("state"),
-        match_key=bindparam("match_key"),
-        attempts=bindparam("attempts"),
-        free_losses=bindparam("free_losses"),
-        failure=bindparam("failure"),
-        not_before=bindparam("not_before"),
-        finished_at=bindparam("finished_at"),
-        item_count=bindparam("item_count"),
-        last_event=bindparam("last_event"),
-        control=bindparam("control"),
-        control_by=bindparam("control_by"),
-        asked="",
-    )
-    .returning(*_jobs.c)
-)
+_MOVE = schema.CHANGE_JOB.values(
+    state=bindparam("state"),
+    match_key=bindparam("match_key"),
+    attempts=bindparam("attempts"),
+    free_losses=bindparam("free_losses"),
+    failure=bindparam("failure"),
+    not_before=bindparam("not_before"),
+    finished_at=bindparam("finished_at"),
+    item_count=bindparam("item_count"),
+    last_event=bindparam("last_event"),
+    control=bindparam("control"),
+    control_by=bindparam("control_by"),
+    asked="",
+).returning(*_jobs.c)
 
 _WAYS = {
     (JobState.RUNNING, JobState.SUCCEEDED): (JobEvent.SUCCEED,),

@@ -47,18 +47,12 @@ _ADVANCE_ATTEMPT = (
         item_count=bindparam("item_count"),
     )
 )
-_ADVANCE_JOB = (
-    update(_jobs)
-    .where(_jobs.c.number == bindparam("b_number"))
-    .values(last_event=bindparam("last_event"), item_count=bindparam("item_count"))
+_ADVANCE_JOB = schema.CHANGE_JOB.values(
+    last_event=bindparam("last_event"), item_count=bindparam("item_count")
 )
 
-_CONTROL = (
-    update(_jobs)
-    .where(_jobs.c.number == bindparam("b_number"))
-    .values(
-        control=bindparam("control"), control_by=bindparam("control_by"), asked=bindparam("asked")
-    )
+_CONTROL = schema.CHANGE_JOB.values(
+    control=bindparam("control"), control_by=bindparam("control_by"), asked=bindparam("asked")
 )
 
 _EFFECTS = (

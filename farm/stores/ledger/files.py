@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select
 
 from farm.core.model import Token
 from farm.stores.ledger import recordings, schema
@@ -15,11 +15,7 @@ from farm.stores.records import Artifact
 _jobs, _attempts, _artifacts = schema.jobs, schema.attempts, schema.artifacts
 
 _INSERT = insert(_artifacts)
-_COUNT = (
-    update(_jobs)
-    .where(_jobs.c.number == bindparam("b_number"))
-    .values(artifact_count=_jobs.c.artifact_count + 1)
-)
+_COUNT = schema.CHANGE_JOB.values(artifact_count=_jobs.c.artifact_count + 1)
 _OF_JOB = (
     select(*_artifacts.c, _jobs.c.job_id, _attempts.c.attempt_id)
     .join_from(_artifacts, _jobs)

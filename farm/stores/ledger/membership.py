@@ -16,6 +16,7 @@ from sqlalchemy import (
     extract,
     func,
     insert,
+    or_,
     select,
     text,
     update,
@@ -63,13 +64,27 @@ AND application_name IN (
 )
 """)
 _END_ALL = delete(_lives)
-_ORPHAN = (
-    update(_attempts)
+_DEAD = (
+    select(_attempts.c.owner)
+    .where(
+        _attempts.c.state == schema.RUNNING,
+        _attempts.c.owner.is_not(None),
+        ~exists(select(_lives.c.life).where(_lives.c.life == _attempts.c.owner)),
+    )
+    .distinct()
+)
+_LEFT = (
+    select(_attempts.c.id)
     .where(
         _attempts.c.state == schema.RUNNING,
         _attempts.c.orphaned_at.is_(None),
-        ~exists(select(_lives.c.life).where(_lives.c.life == _attempts.c.owner)),
+        or_(_attempts.c.owner.is_(None), _attempts.c.owner.in_(bindparam("dead", expanding=True))),
     )
+    .with_for_update(skip_locked=True)
+)
+_ORPHAN = (
+    update(_attempts)
+    .where(_attempts.c.id.in_(bindparam("left", expanding=True)))
     .values(owner=None, orphaned_at=NOW)
 )
 _FORGET_OWNERS = (
@@ -97,7 +112,7 @@ def join(connection: Connection, name: str, lease_s: float) -> int:
     """Begin a life, and return its number. What nobody has is an orphan from here on."""
     life = count_start(connection)
     connection.execute(_JOIN, {"life": life, "name": name, "lease_s": lease_s})
-    connection.execute(_ORPHAN)
+    _orphan(connection)
     return life
 
 
@@ -119,7 +134,7 @@ def leave(connection: Connection, life: int) -> None:
     One under which something is still being written, as by a session that is cut off, lapses.
     """
     connection.execute(_LEAVE, {"life": life})
-    connection.execute(_ORPHAN)
+    _orphan(connection)
 
 
 def end_lapsed(connection: Connection) -> list[str]:
@@ -132,8 +147,21 @@ def end_lapsed(connection: Connection) -> list[str]:
     """
     connection.execute(_END_SESSIONS_OF_LAPSED, {"application": _APPLICATION})
     names = list(connection.execute(_END_LAPSED).scalars())
-    connection.execute(_ORPHAN)
+    _orphan(connection)
     return names
+
+
+def _orphan(connection: Connection) -> None:
+    """Make orphans of what runs and has no living owner.
+
+    What another is just writing for is left to the next time: it may be taking that over. And who
+    is dead is read before: PostgreSQL looks again at a row that has changed while it was waited
+    for, but not at the rows of others, by which it would still have no owner.
+    """
+    dead = list(connection.execute(_DEAD).scalars())
+    left = list(connection.execute(_LEFT, {"dead": dead}).scalars())
+    if left:
+        connection.execute(_ORPHAN, {"left": left})
 
 
 def agreed_on(connection: Connection, name: str, number: int, life: int) -> int:

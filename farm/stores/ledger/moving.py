@@ -1,6 +1,6 @@
 """What people do to jobs: hold, cancel, decide, run again."""
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, bindparam, select
 
 from farm.core.control import Control
 from farm.core.job_states import TERMINAL, IllegalTransitionError, JobEvent, JobState, step
@@ -15,31 +15,21 @@ from farm.stores.records import Controlled, Job
 _jobs, _attempts, _effects = schema.jobs, schema.attempts, schema.effects
 
 _LOCKED = BY_ID.with_for_update()
-_MOVE = (
-    update(_jobs)
-    .where(_jobs.c.number == bindparam("b_number"))
-    .values(
-        state=bindparam("state"),
-        cancel_requested=bindparam("cancel_requested"),
-        not_before=bindparam("not_before"),
-        finished_at=bindparam("finished_at"),
-        failure=bindparam("failure"),
-        control=bindparam("control"),
-        control_by=bindparam("control_by"),
-        last_event=_jobs.c.last_event + 1,
-    )
-    .returning(*_jobs.c)
-)
-_HOLD = (
-    update(_jobs)
-    .where(_jobs.c.number == bindparam("b_number"))
-    .values(
-        control=bindparam("control"),
-        control_by=bindparam("control_by"),
-        last_event=_jobs.c.last_event + 1,
-    )
-    .returning(*_jobs.c)
-)
+_MOVE = schema.CHANGE_JOB.values(
+    state=bindparam("state"),
+    cancel_requested=bindparam("cancel_requested"),
+    not_before=bindparam("not_before"),
+    finished_at=bindparam("finished_at"),
+    failure=bindparam("failure"),
+    control=bindparam("control"),
+    control_by=bindparam("control_by"),
+    last_event=_jobs.c.last_event + 1,
+).returning(*_jobs.c)
+_HOLD = schema.CHANGE_JOB.values(
+    control=bindparam("control"),
+    control_by=bindparam("control_by"),
+    last_event=_jobs.c.last_event + 1,
+).returning(*_jobs.c)
 
 
 def hold_queued(
@@ -127,9 +117,7 @@ _BARRED = {
     Bar.EFFECT_UNCERTAIN: "an effect was begun, and nobody knows whether it happened",
     Bar.EFFECT_WOULD_REPEAT: "an effect that it has done would be done a second time",
 }
-_FRESH = (
-    update(_jobs).where(_jobs.c.number == bindparam("b_number")).values(attempts=0, free_losses=0)
-)
+_FRESH = schema.CHANGE_JOB.values(attempts=0, free_losses=0)
 _LAST_EFFECTS = (
     select(_effects.c.effect, _effects.c.done_at)
     .join_from(_effects, _attempts)

@@ -15,7 +15,9 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     and_,
+    bindparam,
     literal_column,
+    update,
 )
 
 Key = BigInteger().with_variant(Integer(), "sqlite")
@@ -302,3 +304,6 @@ deployments = Table(
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
 )
+
+CHANGE_JOB = update(jobs).where(jobs.c.number == bindparam("b_number"))
+"""The change of one job, without what is changed."""

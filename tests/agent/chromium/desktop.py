@@ -9,6 +9,7 @@ from typing import Self
 import pytest
 
 from agent.xvfb import Xvfb, XvfbUnavailable
+from tests.patience import PATIENCE_S
 
 
 class Desktop:
@@ -70,7 +71,7 @@ class Desktop:
     @staticmethod
     async def until(ask: Callable[[], object], good: Callable[[str], object]) -> str:
         """Ask until the answer is good; return that."""
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 said = await ask()  # type: ignore[misc]
                 if good(said):

@@ -14,9 +14,11 @@ from farm.protocol.failures import Failure, Reason
 from farm.protocol.messages import StepStarted
 from farm.protocol.plan import BrowserOptions, Plan
 from tests.agent.chromium.journal import Journal, plan
+from tests.patience import PATIENCE_S
 
 PLAIN = "data:text/html,<title>plain</title><h1>Plain</h1>"
 FOR_EVER = {"type": "wait", "ms": 60_000}
+SETTLED = {"type": "wait_for", "selector": "#settled", "state": "attached"}
 
 
 class Rig:
@@ -44,11 +46,22 @@ class Rig:
         return self.browser._windows[window_id].tabs[context_id].page
 
     async def run(self, *steps: dict[str, Any], **keys: Any) -> Outcome:
-        async with asyncio.timeout(25):
+        async with asyncio.timeout(60):
             return await self.browser.run("c", plan(*steps, **keys), self.journal)
 
+    async def run_until(
+        self, condition: Callable[[], object], *steps: dict[str, Any], **keys: Any
+    ) -> Outcome:
+        """Run the steps, and a last one for as long as a condition does not hold."""
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(self.run(*steps, SETTLED, **keys))
+            await self.until(lambda: running.done() or condition())
+            if not running.done():
+                await self.page().evaluate("() => { document.documentElement.id = 'settled' }")
+        return running.result()
+
     async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not condition():
                 await asyncio.sleep(0.01)
 

@@ -15,6 +15,7 @@ from tests.agent.chromium.conftest import Site
 from tests.agent.chromium.journal import goto, plan, script
 from tests.agent.chromium.rig import Rig, reason
 from tests.agent.lending import Purse
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.browser
 
@@ -57,7 +58,7 @@ class Visits:
         await self.rig.window()
         keys = {"egress": {"allow": [self.site.allow]}, "borrows": {"identity": "i", "save": save}}
         made = plan(goto(self.site.url), *steps, **keys)
-        async with asyncio.timeout(25):
+        async with asyncio.timeout(PATIENCE_S):
             return await self.rig.browser.run("c", made, self.rig.journal, purse)
 
 

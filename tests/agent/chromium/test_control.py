@@ -10,6 +10,7 @@ from agent.chromium.control import Act, Guarding, TabControl
 from agent.chromium.countdown import Countdown
 from agent.machine.control import Holder, Move, OutOfPlaceError
 from farm.protocol.messages import AttemptEvent, ControlMoved, HumanAct
+from tests.patience import PATIENCE_S
 
 
 class Run:
@@ -204,6 +205,6 @@ async def test_a_countdown_stands_still_and_goes_on_with_what_was_left() -> None
         await asyncio.wait_for(over.wait(), 0.15)
     clock.go()
     clock.go()
-    await asyncio.wait_for(over.wait(), 5)
+    await asyncio.wait_for(over.wait(), PATIENCE_S)
     assert loop.time() - began >= 0.24
     clock.reset()

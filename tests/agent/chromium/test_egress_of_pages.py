@@ -16,6 +16,7 @@ from agent.chromium.windows import Window
 from agent.ports import Denied
 from farm.protocol.plan import BrowserOptions, Egress
 from tests.agent.chromium.conftest import Site
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.browser
 
@@ -29,7 +30,7 @@ class Denials:
         self.told: list[Denied] = []
 
     async def of(self, text: str) -> Denied:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 for denied in self.told:
                     if text in denied.url and not denied.unreachable:

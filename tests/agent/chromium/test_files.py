@@ -130,10 +130,10 @@ async def test_a_file_that_is_not_kept_whole_is_not_kept_at_all(
 async def test_of_two_files_the_one_that_nobody_waits_for_is_cancelled(
     rig: Rig, shop: Site
 ) -> None:
-    outcome = await rig.run(
+    outcome = await rig.run_until(
+        lambda: rig.journal.notices("download_cancelled"),
         goto(shop.url),
         {"type": "download", "selector": "#two"},
-        {"type": "wait", "ms": 200},
         egress={"allow": [shop.allow]},
     )
     assert outcome.outcome == "succeeded", outcome.failure

@@ -12,6 +12,7 @@ from agent.egress.policy import Policy
 from agent.egress.resolving import system_resolver
 from agent.ports import Denied
 from farm.protocol.plan import Egress
+from tests.patience import PATIENCE_S
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -79,7 +80,7 @@ async def ask(forwarder: Forwarder, data: bytes) -> bytes:
     """Send a request that is the last on its connection, and return all that comes."""
     reader, writer = await dial(forwarder)
     writer.write(data.replace(END, b"\r\nConnection: close" + END, 1))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         answer = await reader.read()
     writer.close()
     return answer
@@ -198,7 +199,7 @@ async def test_a_tunnel_carries_bytes_both_ways_until_both_ends_close() -> None:
         reader, writer = await dial(forwarder)
         writer.write(f"CONNECT shop.test:{port} HTTP/1.1\r\n\r\nhello".encode())
         writer.write_eof()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             answer = await reader.read()
         writer.close()
     assert answer.startswith(b"HTTP/1.1 200 ")
@@ -263,7 +264,7 @@ async def test_a_narrower_policy_cuts_the_connections_made_under_the_wider_one()
         writer.write(f"CONNECT shop.test:{port} HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n".encode())
         await reader.readuntil(b"\r\n\r\n")
         forwarder.apply(Policy())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             with pytest.raises(ConnectionError):
                 await reader.readexactly(1)
             await upstream.gone.wait()
@@ -278,7 +279,7 @@ async def test_a_client_that_leaves_takes_the_upstream_connection_with_it() -> N
     ):
         _, writer = await dial(forwarder)
         writer.write(f"GET http://shop.test:{port}/ HTTP/1.1\r\n\r\n".encode())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while not upstream.heads:
                 await asyncio.sleep(0.005)
             writer.close()
@@ -296,7 +297,7 @@ async def test_closing_ends_an_exchange_that_waits_for_a_name() -> None:
     forwarder = await Forwarder(lambda _: None, resolver=never).start()
     reader, writer = await dial(forwarder)
     writer.write(b"GET http://shop.test/ HTTP/1.1\r\n\r\n")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await asked.wait()
         await forwarder.close()
         await forwarder.close()
@@ -318,7 +319,7 @@ async def test_a_name_looked_up_under_one_policy_is_not_reached_under_the_next()
         forwarder.apply(Policy.of(Egress(allow=("shop.test",))))
         reader, writer = await dial(forwarder)
         writer.write(f"GET http://shop.test:{port}/ HTTP/1.1\r\n\r\n".encode())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await asked.wait()
             forwarder.apply(Policy())
             answered.set()

@@ -11,6 +11,7 @@ from agent.ports import TabGone, WindowGone
 from farm.protocol.plan import BrowserOptions
 from tests.agent.chromium.journal import Journal, goto, plan, script
 from tests.agent.chromium.rig import Rig
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.browser
 
@@ -53,7 +54,7 @@ async def test_a_lean_browser_starts_no_renderer_for_its_address_bar(rig: Rig) -
 async def test_a_tab_that_a_person_closes_ends_its_window(rig: Rig) -> None:
     page = await rig.window()
     await page.evaluate("() => { window.close() }")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await rig.until(lambda: {TabGone("c"), WindowGone("w")} <= set(rig.events))
     assert "w" not in rig.browser._windows
 

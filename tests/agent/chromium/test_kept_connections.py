@@ -10,6 +10,7 @@ from agent.chromium.forwarder import Forwarder
 from agent.egress.policy import Policy
 from agent.ports import Denied
 from farm.protocol.plan import Egress
+from tests.patience import PATIENCE_S
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 LARGE = 8_000_000
@@ -61,13 +62,13 @@ class Browser:
 
     async def answer(self) -> bytes:
         """Read one answer that says how long it is."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             head = await self.reader.readuntil(b"\r\n\r\n")
             length = int(head.lower().partition(b"content-length: ")[2].split(b"\r")[0])
             return head + await self.reader.readexactly(length)
 
     async def rest(self) -> bytes:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             return await self.reader.read()
 
 
@@ -194,7 +195,7 @@ async def test_another_policy_cuts_what_was_kept() -> None:
         forwarder.apply(Policy.of(Egress(allow=("shop.test", "other.test"))))
         with pytest.raises(ConnectionError):
             await browser.rest()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await site.ended.wait()
 
 
@@ -203,7 +204,7 @@ async def test_a_client_that_does_not_read_holds_the_server_back_and_loses_nothi
     site = Site([head + b"x" * LARGE, OK])
     async with browsing(site) as (browser, base, forwarder, _):
         browser.ask(f"{base}/large")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await browser.reader.readuntil(b"\r\n\r\n")
             held = [peer.transport.get_write_buffer_size() for peer in forwarder.opened]
             assert max(held) < 1_000_000
@@ -223,6 +224,6 @@ async def test_of_too_many_kept_connections_the_oldest_go(
         await browser.answer()
         browser.ask(base.replace("shop.test", "also.test") + "/2")
         await browser.answer()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await site.ended.wait()
         assert len(forwarder.opened) == 2

@@ -17,6 +17,7 @@ from overlay import COLOURS, State
 from tests.agent.chromium.journal import goto
 from tests.agent.chromium.rig import Rig
 from tests.agent.chromium.watching import ChannelEnd, DeadEnd, watched
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.browser
 
@@ -300,7 +301,7 @@ async def test_who_watches_is_told_that_the_tab_has_crashed_closed_or_gone(
         for name in ("crash", "close", "flood", "task", "kill"):
             await rig.window(name, name)
         ends = {name: ChannelEnd() for name in ("crash", "close", "flood", "task", "kill", "none")}
-        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
             for name, end in ends.items():
                 end.says(**LOOK)
                 group.create_task(rig.browser.watch(name, end))
@@ -345,7 +346,7 @@ async def test_a_farm_that_says_what_means_nothing_ends_the_channel_and_nothing_
 async def test_a_channel_that_takes_nothing_ends_the_watching(rig: Rig) -> None:
     end = DeadEnd()
     end.says(**LOOK)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await rig.browser.watch("c", end)
 
 

@@ -32,6 +32,7 @@ from tests.agent.chromium.overlaid import (
     sides,
 )
 from tests.agent.chromium.rig import Rig
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
@@ -201,7 +202,7 @@ async def test_a_person_stops_the_job_by_its_button(screen: Screen) -> None:
         run = group.create_task(screen.run(goto(f"{screen.site.url}/csp-sandbox"), FOR_EVER))
         await screen.until(lambda: _has(screen, "step 2 of 2: wait"))
         await page.mouse.click(*await look.centre("data-do", "stop"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             outcome = await run
     assert outcome.outcome == "cancelled"
     assert outcome.failure is not None

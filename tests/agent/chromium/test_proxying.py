@@ -26,6 +26,7 @@ from tests.agent.chromium.conftest import Site
 from tests.agent.chromium.journal import goto, plan
 from tests.agent.chromium.rig import Rig, reason
 from tests.agent.lending import Purse
+from tests.patience import PATIENCE_S
 from tests.proxies import PASSWORD, USERNAME, proxying
 
 FAR = {"far.test": "127.0.0.1"}
@@ -70,7 +71,7 @@ async def say(forwarder: Forwarder, text: str) -> bytes:
     host, port = forwarder.address.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(text.encode())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         answer = await reader.read()
     writer.close()
     return answer

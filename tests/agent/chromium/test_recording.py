@@ -18,6 +18,7 @@ from aiohttp import web
 
 from agent.chromium import processes
 from agent.chromium.discovery import Found
+from agent.chromium.recording import recordings, snapshot, video
 from agent.chromium.recording.encoder import find_ffmpeg
 from agent.chromium.recording.recordings import COMPANY
 from agent.ports import Outcome, UploadRefused
@@ -25,15 +26,18 @@ from farm.protocol.recordings import RecordingKind
 from tests.agent.chromium.conftest import Site
 from tests.agent.chromium.journal import goto, plan, script
 from tests.agent.chromium.rig import FOR_EVER, Rig
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.browser
 
 EVERY = [kind.value for kind in RecordingKind]
 STILL = [kind for kind in EVERY if kind != "video"]
 PAGE = """<title>shop</title><h1>Shoes</h1><input id=pin><script>
-console.warn('low stock', 3); fetch('/api?key=hidden', {method: 'POST', body: 'x'});
-setTimeout(() => { throw new Error('not caught') }, 0)
+console.warn('low stock', 3); setTimeout(() => { throw new Error('not caught') }, 0);
+fetch('/api?key=hidden', {method: 'POST', body: 'x'}).then(answer => answer.text())
+  .then(() => setTimeout(() => document.body.id = 'answered', 0))
 </script>"""
+ANSWERED = {"type": "wait_for", "selector": "#answered"}
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +58,15 @@ async def rig(headless_browser: Found) -> AsyncIterator[Rig]:
     async with Rig(executable=headless_browser.executable) as one:
         await one.window()
         yield one
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is given its time; that each is bounded is tested without a browser."""
+    for bound in ("START_S", "STOP_S", "HURRY_S"):
+        monkeypatch.setattr(recordings, bound, 60)
+    monkeypatch.setattr(snapshot, "TAKE_S", 60)
+    monkeypatch.setattr(video, "_ENCODE_S", 60)
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +91,7 @@ async def shopping(rig: Rig, site: Site, **keys: Any) -> Outcome:
     steps = (
         goto(f"{site.url}/shop?session=hidden"),
         {"type": "fill", "selector": "#pin", "value": "1234"},
-        {"type": "wait", "ms": 200},
+        ANSWERED,
     )
     return await rig.run(*steps, **keys, **allowed(site))
 
@@ -185,11 +198,8 @@ async def test_a_request_that_is_refused_or_never_answered_says_so(rig: Rig, sit
         return web.Response()
 
     site.pages["/never"] = never
-    asks = "fetch('/never').catch(() => 0); fetch('http://10.0.0.1/').catch(() => 0); 0"
-    await rig.run(
-        goto(site.url), script(asks), {"type": "wait", "ms": 200},
-        **recording("network"), **allowed(site),
-    )  # fmt: skip
+    asks = "fetch('/never').catch(() => 0); fetch('http://10.0.0.1/').catch(() => 0)"
+    await rig.run(goto(site.url), script(asks), **recording("network"), **allowed(site))
     ends = {one["url"]: one for one in lines(of(rig, RecordingKind.NETWORK))}
     never_answered = ends[f"{site.url}/never"]
     assert never_answered["failure"] == "no answer until the end of the recording"
@@ -198,11 +208,13 @@ async def test_a_request_that_is_refused_or_never_answered_says_so(rig: Rig, sit
 
 
 async def filmed(site: Site, ffmpeg: str, executable: str, **settings: Any) -> bytes:
-    site.pages["/film"] = "<body><script>setInterval(() => document.body.append('x '), 50)</script>"
+    site.pages["/film"] = """<body><script>let left = 20; const draw = () => {
+        document.body.append('x '); if (!--left) document.body.id = 'drawn'
+        setTimeout(requestAnimationFrame, 50, draw) }; draw()</script>"""
     async with Rig(executable=executable, ffmpeg=ffmpeg, **settings) as rig:
         await rig.window()
         await rig.run(
-            goto(f"{site.url}/film"), {"type": "wait", "ms": 900},
+            goto(f"{site.url}/film"), {"type": "wait_for", "selector": "#drawn"},
             **recording("video"), **allowed(site),
         )  # fmt: skip
         assert rig.journal.ends() == {"video": ("ready", "")}
@@ -267,7 +279,7 @@ async def test_in_a_window_that_stays_a_recording_has_this_attempt_alone(
         site.pages[path] = PAGE
         rig.journal.events.clear()
         await rig.run(
-            goto(site.url + path), {"type": "wait", "ms": 300},
+            goto(site.url + path), ANSWERED, {"type": "wait", "ms": 300},
             reuse=True, **recording(*STILL), **allowed(site),
         )  # fmt: skip
         assert rig.journal.ends() == dict.fromkeys(STILL, ("ready", ""))
@@ -287,14 +299,16 @@ async def test_what_takes_the_whole_window_ends_when_another_attempt_begins_ther
 ) -> None:
     await rig.browser.open_tab("w", "d")
     kinds = recording("trace", "har", "network")
-    attempt = plan(goto(f"{site.url}/shop"), {"type": "wait", "ms": 1500}, **kinds, **allowed(site))
+    over = {"type": "wait_for", "selector": "#over"}
+    attempt = plan(goto(f"{site.url}/shop"), over, **kinds, **allowed(site))
     async with asyncio.TaskGroup() as group:
         first = group.create_task(rig.browser.run("c", attempt, rig.journal))
-        await rig.until(lambda: rig.journal.begun("wait"))
+        await rig.until(lambda: rig.journal.begun("wait_for"))
         other = Rig()
         await rig.browser.run(
             "d", plan(goto(f"{site.url}/other"), **kinds, **allowed(site)), other.journal
         )
+        await rig.page().evaluate("document.querySelector('#pin').id = 'over'")
     assert first.result().outcome == "succeeded"
     early = ("ready", f"it ends early: {COMPANY}")
     assert rig.journal.ends() == {"trace": early, "har": early, "network": ("ready", "")}
@@ -336,7 +350,7 @@ async def test_a_page_that_crashes_leaves_what_was_recorded_until_then(
     async with Rig(ffmpeg=ffmpeg) as rig:
         await rig.window()
         outcome = await rig.run(
-            goto(f"{site.url}/shop"), {"type": "wait", "ms": 300}, goto("chrome://crash"),
+            goto(f"{site.url}/shop"), ANSWERED, goto("chrome://crash"),
             script("0"), **recording(*EVERY), **allowed(site),
         )  # fmt: skip
         if outcome.outcome == "succeeded" or outcome.failure is None:
@@ -350,7 +364,7 @@ async def test_a_page_that_crashes_leaves_what_was_recorded_until_then(
         ]
 
 
-async def test_a_cancelled_attempt_hands_in_what_it_has_and_is_quick_about_it(
+async def test_a_cancelled_attempt_hands_in_what_it_has(
     left_over: Callable[[], set[Path]], rig: Rig, site: Site
 ) -> None:
     before = left_over()
@@ -359,8 +373,7 @@ async def test_a_cancelled_attempt_hands_in_what_it_has_and_is_quick_about_it(
     await rig.until(lambda: rig.journal.begun("wait"))
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
-        async with asyncio.timeout(6):
-            await run
+        await run
     assert set(rig.journal.ends()) == set(STILL)
     assert rig.journal.ends()["trace"] == ("ready", "")
     assert left_over() == before
@@ -373,7 +386,7 @@ async def test_a_browser_that_is_killed_fails_what_it_kept_and_not_the_logs(
     async with Rig(ffmpeg=ffmpeg) as rig:
         await rig.window()
         attempt = plan(goto(f"{site.url}/shop"), FOR_EVER, **recording(*EVERY), **allowed(site))
-        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
             run = group.create_task(rig.browser.run("c", attempt, rig.journal))
             await rig.until(lambda: rig.journal.begun("wait"))
             assert rig.info is not None
@@ -444,6 +457,25 @@ class TestFindingAnEncoder:
         assert await find_ffmpeg(None, env) == str(own)
         env = {"PATH": "/nowhere", "HOME": str(tmp_path)}
         assert await find_ffmpeg(None, env) is None
+
+    async def test_one_that_takes_long_to_answer_is_used(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        slow, asked = tmp_path / "ffmpeg", tmp_path / "asked"
+        os.mkfifo(asked)
+        slow.write_text(f"#!/bin/sh\nread go <{asked}\necho libvpx\n")
+        slow.chmod(0o755)
+        loop = asyncio.get_running_loop()
+        running = loop.time
+        async with asyncio.TaskGroup() as group:
+            finding = group.create_task(find_ffmpeg(str(slow), os.environ))
+            answer = await asyncio.to_thread(asked.open, "w")
+            monkeypatch.setattr(loop, "time", lambda: running() + 10)
+            for _ in range(3):
+                await asyncio.sleep(0)
+            answer.write("go\n")
+            answer.close()
+        assert finding.result() == str(slow)
 
     async def test_one_without_the_encoder_is_none(self, tmp_path: Path) -> None:
         poor = tmp_path / "ffmpeg"

@@ -13,6 +13,7 @@ from agent.chromium import between, screencast
 from agent.chromium.screencast import Picture, Screencast
 from agent.clock import wall_clock
 from farm.protocol.live import Want
+from tests.patience import PATIENCE_S
 
 BETWEEN = "Protocol error (Page.startScreencast): Not attached to an active page"
 
@@ -80,7 +81,7 @@ async def captured(
 
     cast = Screencast(page, show)  # type: ignore[arg-type]
     cast.want(Want(fps=60))
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         capture = group.create_task(cast.run())
         ended = group.create_task(enough.wait())
         await asyncio.wait({capture, ended}, return_when=asyncio.FIRST_COMPLETED)

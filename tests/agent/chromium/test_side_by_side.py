@@ -12,6 +12,7 @@ from farm.protocol.plan import BrowserOptions, WindowBounds
 from tests.agent.chromium.desktop import Desktop
 from tests.agent.chromium.overlaid import Looking
 from tests.agent.chromium.rig import Rig
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
@@ -72,7 +73,7 @@ async def test_the_panel_of_one_window_is_moved_in_it_alone(rig: Rig, desktop: D
         *("mousemove", at[0], at[1], "mousedown", "1"),
         *("mousemove", at[2], at[3], "mousemove_relative", "1", "1", "mouseup", "1"),
     )
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while (await looks[0].box("role", "group"))[1] < before[0][1] + 100:
             await asyncio.sleep(0.05)
     assert await looks[1].box("role", "group") == before[1]
@@ -94,14 +95,14 @@ async def test_a_window_that_opens_does_not_take_what_a_person_types_elsewhere(
             group.create_task(opening)
     assert await desktop.focused() == theirs
     await desktop.press("ctrl+t")  # what is typed does arrive there
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while not [w for w in await rig.browser.look() if w.window_id is None and len(w.tabs) == 2]:
             await asyncio.sleep(0.05)
 
 
 async def _label(page: Page) -> str:
     look = Looking(await page.context.new_cdp_session(page))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while not (texts := await look.texts()):
             await asyncio.sleep(0.05)
     return texts[0]

@@ -26,6 +26,7 @@ from tests.agent.chromium.conftest import Site, serving
 from tests.agent.chromium.journal import Journal, goto, plan
 from tests.agent.chromium.overlaid import Looking
 from tests.agent.chromium.rig import Rig
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
@@ -93,13 +94,13 @@ class Place:
     def kinds(self) -> list[str]:
         return [e.kind for e in self.journal.events if isinstance(e, ControlMoved)]
 
-    async def until(self, true: Callable[[], object], within_s: float = 10) -> None:
+    async def until(self, true: Callable[[], object], within_s: float = PATIENCE_S) -> None:
         async with asyncio.timeout(within_s):
             while not true():
                 await asyncio.sleep(0.01)
 
     async def until_so(self, true: Callable[[], Awaitable[object]]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not await true():
                 await asyncio.sleep(0.02)
 
@@ -116,7 +117,7 @@ class Place:
     async def press_control(self, which: str, done: Callable[[], object]) -> None:
         """Click a button of the overlay, and again where it was not there any more, until done."""
         looking = Looking(await self.page.context.new_cdp_session(self.page))
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE_S):
             while not done():
                 await self.until_so(lambda: _has(looking, which))
                 await self.click(*await looking.centre("data-do", which))

@@ -9,6 +9,7 @@ from agent.chromium import watched
 from agent.chromium.watched import Watched, limit_s
 from farm.protocol.messages import AttemptEvent, EffectBegun, StepEnded, StepStarted
 from tests.agent.chromium.journal import Journal, plan
+from tests.patience import PATIENCE_S
 
 STEP = {"type": "click", "selector": "#a", "timeout": 20}
 BEGUN = StepStarted(index=0, verb="click", label="click")
@@ -52,7 +53,7 @@ class Clock:
 async def test_a_step_that_gives_no_sign_is_hung_and_then_overdue() -> None:
     clock = Clock(Journal())
     await clock.watched.note(BEGUN)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await clock.hung.wait()
         assert not clock.overdue.is_set()
         await clock.overdue.wait()
@@ -76,7 +77,7 @@ async def test_the_clock_stands_still_while_the_farm_is_waited_for() -> None:
         await clock.passes(0.15)
         assert not clock.overdue.is_set()
         farm.stored.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await clock.overdue.wait()
 
 

@@ -11,8 +11,8 @@ from PIL import Image
 
 from agent.ports import ChannelClosed
 from tests.agent.chromium.rig import Rig
+from tests.patience import PATIENCE_S
 
-WITHIN_S = 10.0
 Pixel = tuple[int, int, int]
 
 
@@ -58,7 +58,7 @@ class ChannelEnd:
         self._to_tab.put_nowait(None)
 
     async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(WITHIN_S), self._news:
+        async with asyncio.timeout(PATIENCE_S), self._news:
             await self._news.wait_for(condition)
 
     async def hears(self, op: str, **members: Any) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def near(one: Pixel, other: Pixel) -> bool:
 async def watched(rig: Rig, context_id: str = "c") -> AsyncIterator[ChannelEnd]:
     """Watch a tab for as long as the block lasts; watching ends without an error."""
     end = ChannelEnd()
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         group.create_task(rig.browser.watch(context_id, end), name="watch")
         try:
             yield end

@@ -19,6 +19,7 @@ from agent.steps.failed import StepFailed
 from farm.protocol.failures import Failure, Reason
 from farm.protocol.plan import Plan
 from tests.agent.steps.conftest import MemoryEvidence, Site
+from tests.listening import listening
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -71,13 +72,8 @@ def plan_of(*steps: dict[str, Any], **plan: Any) -> Plan:
 async def served(site: Site) -> AsyncIterator[Site]:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", site.answer)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    listener = web.TCPSite(runner, "127.0.0.1", 0)
-    await listener.start()
-    site.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield site
-    await runner.cleanup()
+    async with listening(app) as site.url:
+        yield site
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -23,6 +23,7 @@ from farm.protocol.messages import (
 )
 from farm.protocol.plan import Plan
 from farm.protocol.recordings import RecordingKind
+from tests.listening import listening
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -117,7 +118,7 @@ class Runner:
     denied: list[Denied] = field(default_factory=list)
 
     async def __call__(self, *steps: dict[str, Any], **plan: Any) -> Failure | None:
-        timeouts = {"step": 2_000, "navigation": 5_000, **plan.pop("timeouts", {})}
+        timeouts = {"step": 20_000, "navigation": 30_000, **plan.pop("timeouts", {})}
         made = Plan.model_validate(
             {"job_id": "j", "attempt_id": "a", "name": "test", "steps": steps}
             | {"timeouts": timeouts}
@@ -169,13 +170,8 @@ async def site() -> AsyncIterator[Site]:
     one = Site()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", one.answer)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    listener = web.TCPSite(runner, "127.0.0.1", 0)
-    await listener.start()
-    one.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield one
-    await runner.cleanup()
+    async with listening(app) as one.url:
+        yield one
 
 
 @pytest.fixture

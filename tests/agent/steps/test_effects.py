@@ -159,10 +159,22 @@ async def test_a_request_nobody_answers_is_left_begun(
 
 
 async def test_a_popups_requests_count_and_another_tabs_do_not(run: Runner, site: Site) -> None:
+    asked = asyncio.Event()
+
+    async def from_popup(_: web.Request) -> web.Response:
+        asked.set()
+        return web.Response()
+
+    async def told(_: web.Request) -> web.Response:
+        await asked.wait()
+        return web.Response()
+
     site.pages |= {
-        "/": '<button onclick=\'open("/popup", "_blank", "noopener")\'>x</button>',
+        "/": """<button onclick='open("/popup", "_blank", "noopener");
+            fetch("/told").then(() => document.body.id = "told")'>x</button>""",
         "/popup": "<script>fetch('/from-popup', {method: 'POST'})</script>",
-        "/from-popup": "ok",
+        "/from-popup": from_popup,
+        "/told": told,
         "/from-other": "ok",
     }
     other = await run.page.context.new_page()
@@ -174,7 +186,7 @@ async def test_a_popups_requests_count_and_another_tabs_do_not(run: Runner, site
         await other.evaluate("fetch('/from-other', {method: 'POST'}).then(r => r.text())")
 
     run.evidence.before_settled = from_other
-    failure = await run(CLICK, {"type": "wait", "ms": 500})
+    failure = await run(CLICK, {"type": "wait_for", "selector": "#told"})
     assert failure is None
     urls = [event.url for event in run.evidence.begun if event.observed]
     assert urls == [f"{site.url}/from-popup"]

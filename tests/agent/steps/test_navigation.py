@@ -187,7 +187,7 @@ async def test_a_page_that_does_not_load_in_time_is_a_navigation_timeout(
         assert failure.reason is Reason.NAVIGATION_TIMEOUT
         assert "within 0.4 s" in failure.detail
     early = {"type": "goto", "url": f"{site.url}/slow", "wait_until": "domcontentloaded"}
-    assert await run({**early, **own}, **clocks) is None
+    assert await run(early) is None
 
 
 async def test_back_and_reload(run: Runner, site: Site) -> None:

@@ -28,10 +28,10 @@ from farm.core.reservation import Denial
 from farm.protocol import messages as wire
 from farm.protocol.channels import pack, unpack
 from tests.api.stack import AGENT, DEFAULT, Stack
+from tests.patience import PATIENCE_S
 
 JPEG = b"\xff\xd8\xff\xe0" + b"picture" * 10
 TAB = ContextId("T1")
-WITHIN_S = 5.0
 
 
 class StandInAgent:
@@ -102,7 +102,7 @@ class StandInAgent:
     async def channel(self, at: Stack | None = None) -> AsyncIterator["Channel"]:
         """Dial the channel it is asked for next, at this coordinator or another."""
         stack = at or self.stack
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             asked = await self.asked.get()
         assert (asked.kind, asked.context_id, asked.epoch_number) == ("live", TAB, self.epoch)
         url = f"{stack.url}/v1/agent/channels/{asked.channel_id}"
@@ -125,7 +125,7 @@ class Channel:
 
     async def hears(self, op: str) -> dict[str, Any]:
         """Return the next message of a kind; others are passed over."""
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 frame = await self.socket.receive()
                 if frame.type is aiohttp.WSMsgType.BINARY:
@@ -139,7 +139,7 @@ class Channel:
 
     async def ends(self) -> None:
         """Wait until the farm ends it."""
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             async for _ in self.socket:
                 pass
 
@@ -155,7 +155,7 @@ class Viewer:
 
     async def picture(self) -> tuple[dict[str, Any], bytes]:
         """Return the next picture; other messages are passed over."""
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 frame = await self.socket.receive()
                 if frame.type is aiohttp.WSMsgType.BINARY:
@@ -165,7 +165,7 @@ class Viewer:
 
     async def hears(self, op: str, **members: Any) -> dict[str, Any]:
         """Return the next message of a kind with these members."""
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 frame = await self.socket.receive()
                 assert frame.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY), frame
@@ -176,7 +176,7 @@ class Viewer:
 
     async def ended(self) -> int | None:
         """Wait for the end of the socket; return its code."""
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             async for _ in self.socket:
                 pass
         return self.socket.close_code

@@ -3,22 +3,28 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import aiohttp
 import pytest
 
+from farm.config import LiveSettings
 from farm.core.model import Namespace
 from farm.protocol.channels import pack
 from farm.protocol.messages import ChannelRefused
 from tests.api.live.tab import JPEG, Channel, StandInAgent, Viewer, link, page_of, viewer
-from tests.api.stack import AGENT, DEFAULT, Stack
+from tests.api.stack import AGENT, DEFAULT, Stack, running
+from tests.patience import PATIENCE_S
 
 LOOK = {"op": "look", "width": 640, "height": 400, "fps": 60}
 
 
 @pytest.fixture
 async def agent(stack: Stack) -> StandInAgent:
-    """One with a tab that is lent."""
+    return await with_a_lent_tab(stack)
+
+
+async def with_a_lent_tab(stack: Stack) -> StandInAgent:
     one = StandInAgent(stack)
     await one.arrive()
     await one.lend()
@@ -55,7 +61,7 @@ async def test_nothing_is_asked_of_the_agent_until_somebody_looks(
         await one.says(op="look", fps=0)
         await one.says(op="shown", seq=1)
         await one.says(**LOOK)
-        assert (await channel.socket.receive_json(timeout=5))["op"] == "want"
+        assert (await channel.socket.receive_json(timeout=PATIENCE_S))["op"] == "want"
 
 
 async def test_the_channel_ends_with_the_last_viewer(stack: Stack, agent: StandInAgent) -> None:
@@ -343,10 +349,15 @@ async def test_who_vanishes_in_control_lets_go_at_once_and_leaves_after_a_while(
 
 
 async def test_who_comes_back_in_time_is_in_control_still(
-    stack: Stack, agent: StandInAgent
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = await link(stack, context=agent.name, mode="control")
-    async with viewer(stack, path) as one, agent.channel() as channel:
+    patient = LiveSettings(grace_s=600)
+    async with AsyncExitStack() as open_:
+        stack = await open_.enter_async_context(running(tmp_path, live_settings=patient))
+        agent = await with_a_lent_tab(stack)
+        path = await link(stack, context=agent.name, mode="control")
+        one = await open_.enter_async_context(viewer(stack, path))
+        channel = await open_.enter_async_context(agent.channel())
         you = (await one.hears("scene"))["you"]
         await channel.says(op="control", phase="human", by=you)
         await one.hears("scene", phase="human")
@@ -355,9 +366,12 @@ async def test_who_comes_back_in_time_is_in_control_still(
         async with viewer(stack, path) as again:
             scene = await again.hears("scene", phase="human")
             assert (scene["you"], scene["by"]) == (you, you)
-            await asyncio.sleep(0.5)  # longer than the grace: nothing is to happen
+            loop = asyncio.get_running_loop()
+            before = loop.time
+            monkeypatch.setattr(loop, "time", lambda: before() + 601)
+            await asyncio.sleep(0)  # nothing is to happen
             await again.says(op="input", act=click())
-            said = await channel.socket.receive_json(timeout=5)
+            said = await channel.socket.receive_json(timeout=PATIENCE_S)
             assert said["op"] == "input"
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from examples.shop.app import Orders, build_app
+from tests.listening import listening
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -93,15 +94,8 @@ async def opened(host: str = "127.0.0.1") -> AsyncIterator[Place]:
             web.get("/cached.js", _cached),
         ]
     )
-    runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, host, 0)
-        await site.start()
-        place.url = f"http://{host}:{runner.addresses[0][1]}"
+    async with listening(app, host, cancels=True) as place.url:
         yield place
-    finally:
-        await runner.cleanup()
 
 
 def _html(body: str) -> web.Response:

@@ -13,6 +13,7 @@ from tests.e2e.faults.house import House, agents_of, living
 from tests.e2e.faults.place import Place
 from tests.e2e.faults.watching import happened, job, rested, submitted, works
 from tests.e2e.processes import eventually
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -20,7 +21,7 @@ _EU = {"requires": {"metadata": {"region": "eu"}}}
 
 
 async def draining(client: FarmClient, client_id: str) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while not any(a.draining for a in await client.agents() if a.client_id == client_id):
             await asyncio.sleep(0.05)
 

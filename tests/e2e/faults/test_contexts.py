@@ -9,6 +9,7 @@ import pytest
 from farm.sdk import FarmClient
 from tests.e2e.faults.place import Place
 from tests.e2e.faults.watching import once, ran
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -76,7 +77,7 @@ async def test_a_window_is_ready_before_a_job_asks_for_it_and_another_one_after(
 
 async def prepared_besides(client: FarmClient, used: str | None) -> set[str]:
     """Wait until another window is prepared than the one that was used; return which are."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while not (there := await prepared(client)) - {used}:
             await asyncio.sleep(0.02)
     return there
@@ -88,7 +89,7 @@ async def prepared(client: FarmClient) -> set[str]:
 
 async def offered_again(client: FarmClient, used: str) -> None:
     """Wait until a window that was used is prepared; or closed, where there are too many."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while any(w.window_id == used and not w.prepared for w in await client.windows()):
             await asyncio.sleep(0.02)
 

@@ -10,6 +10,7 @@ from farm.sdk import FarmClient
 from tests.e2e.faults.house import House, agents_of, browser_of, free_port
 from tests.e2e.faults.place import Place
 from tests.e2e.faults.watching import job, once, ran, rested, submitted
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -46,7 +47,7 @@ async def test_a_paused_job_whose_agent_is_killed_waits_paused_for_another(
         await controlled(client, job_id, "paused")
         (agent,) = agents_of(farm)
         agent.kill()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while (found := await client.job(job_id)).state != "queued":
                 await asyncio.sleep(0.05)
         assert found.control is not None
@@ -69,7 +70,7 @@ async def test_what_a_person_had_in_hand_is_gone_with_its_browser_and_the_job_as
         await client.take_over(job_id, by="anna")
         (agent,) = agents_of(farm)
         browser_of(agent).kill()
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(PATIENCE_S):
             while len((found := await client.job(job_id)).history) < 2:
                 await asyncio.sleep(0.05)
         found = await controlled(client, job_id, "human")
@@ -99,7 +100,7 @@ async def test_a_held_job_outlives_the_coordinator_and_its_own_time(
         assert found.state == "running"
         assert found.control is not None
         assert (found.control.state, found.control.by) == ("human", "anna")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while (await client.hand_back(job_id, by="anna")).outcome != "applied":
                 await asyncio.sleep(0.1)  # its agent has not said yet that it still runs it
         ended = await rested(client, job_id)
@@ -121,7 +122,7 @@ async def test_a_held_job_can_be_cancelled_and_a_draining_agent_ends_it(
         job_id = await submitted(client, asking(place, "asks"))
         await controlled(client, job_id, "human")
         agent.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(PATIENCE_S):
             while (found := await client.job(job_id)).state != "queued":
                 await asyncio.sleep(0.05)
         assert found.control is None
@@ -146,7 +147,7 @@ async def test_a_job_that_is_paused_has_its_identity_for_as_long_as_it_has_its_p
         await client.pause(job_id, by="anna")
         await controlled(client, job_id, "pausing")
         second = await submitted(client, once("second", {"goto": f"{place.url}/"}, **mine))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while (waiting := (await client.job(second)).waiting) is None:
                 await asyncio.sleep(0.05)
         assert waiting.reason == "identity_in_use"
@@ -173,7 +174,7 @@ async def test_a_browser_that_is_to_be_replaced_waits_for_who_has_a_tab_in_hand(
         job_id = await submitted(client, asking(place, "asks"))
         await controlled(client, job_id, "human")
         other = await submitted(client, once("other", {"goto": f"{place.url}/"}))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while not any(one.draining for one in await client.agents()):
                 await asyncio.sleep(0.05)
         assert (await client.take_over(job_id, by="anna")).outcome == "applied"

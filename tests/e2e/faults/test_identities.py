@@ -17,6 +17,7 @@ from farm.sdk import FarmClient
 from tests.e2e.faults.house import House
 from tests.e2e.faults.watching import happened, once, ran, rested, submitted
 from tests.e2e.processes import eventually
+from tests.listening import listening
 from tests.proxies import PASSWORD, USERNAME, Proxying, proxying
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -80,14 +81,10 @@ async def shop() -> AsyncIterator[Shop]:
     app = web.Application()
     for path in ("login", "account", "enter", "leave", "wait"):
         app.router.add_get(f"/{path}", getattr(shop, path))
-    runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    shop.port = runner.addresses[0][1]
-    yield shop
-    shop.held.set()
-    await runner.cleanup()
+    async with listening(app, cancels=True) as url:
+        shop.port = int(url.rpartition(":")[2])
+        yield shop
+        shop.held.set()
 
 
 @pytest.fixture

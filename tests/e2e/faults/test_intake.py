@@ -27,6 +27,7 @@ from tests.e2e.faults.watching import (
     works,
 )
 from tests.e2e.processes import eventually
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -113,12 +114,12 @@ async def test_an_agent_without_room_on_its_disk_takes_nothing_until_it_has_agai
         await works(client, place.url)
         filler = small_temporary / "filler"
         filler.write_bytes(b"x" * 65_000_000)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not (agent := (await client.agents())[0]).draining:
                 await asyncio.sleep(0.05)
         assert agent.draining_because == "low_disk"
         job_id = await submitted(client, once("waits", {"goto": f"{place.url}/"}))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while (waiting := (await client.job(job_id)).waiting) is None:
                 await asyncio.sleep(0.05)
         assert "draining" in str(waiting)

@@ -16,6 +16,7 @@ from tests.e2e.faults.house import House, agents_of, lives
 from tests.e2e.faults.place import Place
 from tests.e2e.faults.watching import happened, once, ran, rested, submitted
 from tests.e2e.processes import eventually
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -107,7 +108,7 @@ async def test_an_agent_that_can_t_encode_gets_no_job_that_records_video(
         filmed = await submitted(client, once("filmed", *steps, record="video"))
         other = await ran(client, once("traced", *steps, record="trace"))
         assert other.state == "succeeded"
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while (waiting := (await client.job(filmed)).waiting) is None:
                 await asyncio.sleep(0.05)
         assert waiting.reason == Reason.REQUIREMENTS_NOT_MET

@@ -6,6 +6,7 @@ from typing import Any
 
 from farm.protocol.resources import EventView, JobDetail
 from farm.sdk import FarmClient
+from tests.patience import PATIENCE_S
 
 Steps = list[object]
 SEEN_S = 5.0
@@ -65,6 +66,6 @@ async def works(client: FarmClient, url: str) -> None:
     """The slot is free, so the next job runs; and no clean window stays behind."""
     done = await ran(client, once("next", {"goto": f"{url}/status/200"}, {"wait_for": "#status"}))
     assert done.state == "succeeded", done.failure
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while any(w.identity is None and not w.prepared for w in await client.windows()):
             await asyncio.sleep(0.05)

@@ -27,6 +27,7 @@ from tests.e2e.hostile.going import GOING
 from tests.e2e.hostile.page import Hostile
 from tests.e2e.hostile.site import Site, opened
 from tests.e2e.hostile.stopping import STOPPING
+from tests.patience import PATIENCE_S
 
 pytestmark = [
     pytest.mark.browser,
@@ -177,7 +178,7 @@ def lasted_s(job: JobDetail) -> float:
 async def test_after_all_of_them_there_is_no_window_no_process_and_no_file_too_many(
     suite: Suite,
 ) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not all(window.prepared for window in await suite.client.windows()):
             await asyncio.sleep(0.05)
         # A clean window is kept ready, and the browser keeps a few processes of its own.
