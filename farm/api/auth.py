@@ -4,7 +4,7 @@ import hashlib
 import ipaddress
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from urllib.parse import urlsplit
@@ -122,6 +122,10 @@ class TokenBook:
         if await self._ledger.token(hash_of(secret)) is None:
             record, _ = mint(scope=scope, namespace=namespace, name="preset", now=self._clock())
             await self._ledger.add_token(replace(record, sha256=hash_of(secret)))
+
+    async def all(self, *, namespace: Namespace | None = None) -> Sequence[TokenRecord]:
+        """Return the tokens that open something, with a namespace those that were made in it."""
+        return await self._ledger.tokens(namespace=namespace)
 
     async def revoke(self, token_id: str, *, namespace: Namespace | None = None) -> None:
         """Let a token open nothing any more, here at once. Raises NotFoundError.

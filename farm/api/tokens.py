@@ -1,6 +1,7 @@
-"""`/v1/tokens`: admins make and revoke tokens."""
+"""`/v1/tokens`: admins make, list and revoke tokens."""
 
 from http import HTTPStatus
+from typing import Any
 
 import structlog
 from aiohttp import web
@@ -11,7 +12,8 @@ from farm.api.routes import Access, Answer, Route
 from farm.api.views import moment
 from farm.core.admission import UNBOUNDED, Bounds
 from farm.core.model import Namespace
-from farm.protocol.resources import TokenCreate, TokenCreated
+from farm.protocol.resources import TokenCreate, TokenCreated, TokenList, TokenView
+from farm.stores.records import TokenRecord
 
 log = structlog.get_logger(__name__)
 
@@ -26,18 +28,30 @@ async def create_token(request: web.Request) -> web.Response:
         scope=wanted.scope, namespace=namespaces[0], name=wanted.name, bounds=bounds
     )
     log.info("token.created", token_id=record.token_id, scope=record.scope)
-    return answer(
-        TokenCreated(
-            id=record.token_id,
-            scope=wanted.scope,
-            name=record.name,
-            namespace=record.namespace,
-            namespaces=tuple(namespaces),
-            created_at=moment(record.created_at),
-            token=secret,
-        ),
-        status=HTTPStatus.CREATED,
-    )
+    created = TokenCreated(**_members(record), token=secret)
+    return answer(created, status=HTTPStatus.CREATED)
+
+
+async def list_tokens(request: web.Request) -> web.Response:
+    """List those that open something: all to the operator, to others those made in their own."""
+    own = None if operator_of(request) else namespace_of(request)
+    found = await deps_of(request).tokens.all(namespace=own)
+    return answer(TokenList(items=tuple(TokenView(**_members(record)) for record in found)))
+
+
+def _members(record: TokenRecord) -> dict[str, Any]:
+    bounds = record.bounds
+    return {
+        "id": record.token_id,
+        "scope": record.scope,
+        "name": record.name,
+        "namespace": record.namespace,
+        "namespaces": sorted(bounds.namespaces or {record.namespace}),
+        "task_queues": None if bounds.task_queues is None else sorted(bounds.task_queues),
+        "nodes": None if bounds.nodes is None else sorted(bounds.nodes),
+        "metadata": bounds.metadata,
+        "created_at": moment(record.created_at),
+    }
 
 
 async def _namespaces(request: web.Request, wanted: TokenCreate) -> list[Namespace]:
@@ -77,6 +91,14 @@ ROUTES = (
         takes_body=True,
         body=TokenCreate,
         answers=(Answer(status=HTTPStatus.CREATED, model=TokenCreated),),
+    ),
+    Route(
+        method="GET",
+        path="/v1/tokens",
+        handler=list_tokens,
+        summary="List the tokens that are not revoked",
+        access=Access.ADMIN,
+        answers=(Answer(model=TokenList),),
     ),
     Route(
         method="DELETE",

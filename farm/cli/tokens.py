@@ -21,6 +21,33 @@ class TokenScope(StrEnum):
     ADMIN = "admin"
 
 
+@app.command("list")
+@farm_command
+async def list_(client: FarmClient, as_json: AsJson = False) -> ExitCode:
+    """List the tokens that are not revoked."""
+    found = await client.tokens()
+    output.write_models(
+        found,
+        ("ID", "SCOPE", "NAME", "NAMESPACES", "QUEUES", "NODES", "METADATA", "CREATED"),
+        (
+            (
+                one.id,
+                one.scope,
+                one.name or None,
+                list(one.namespaces),
+                None if one.task_queues is None else list(one.task_queues),
+                None if one.nodes is None else list(one.nodes),
+                None if one.metadata is None else sorted(one.metadata),
+                f"{one.created_at:%Y-%m-%d %H:%M:%S}",
+            )
+            for one in found
+        ),
+        as_json=as_json,
+        whole=("ID",),
+    )
+    return ExitCode.SUCCEEDED
+
+
 @app.command()
 @farm_command
 async def create(

@@ -16,6 +16,8 @@ from farm.protocol.resources import (
     ReadyView,
     Scope,
     TokenCreated,
+    TokenList,
+    TokenView,
     VerifyEnd,
     VerifyLine,
 )
@@ -144,6 +146,11 @@ class FarmClient(JobCalls, FleetCalls, PoolCalls):
         said = {key: bound for key, bound in bounds.items() if bound is not None}
         body = json.dumps({"scope": scope, "name": name, **said}).encode()
         return await self._farm.call(TokenCreated, "POST", "/v1/tokens", data=body)
+
+    async def tokens(self) -> list[TokenView]:
+        """Return the tokens that are not revoked: all to an operator, else those of the own one."""
+        found = await self._farm.call(TokenList, "GET", "/v1/tokens")
+        return list(found.items)
 
     async def revoke_token(self, token_id: str) -> None:
         """Let a token open nothing any more."""

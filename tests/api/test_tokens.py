@@ -37,7 +37,7 @@ async def test_an_enrolment_token_carries_its_bounds(stack: Stack) -> None:
             "metadata": {"region": ["eu", 1], "free": None},
         },
     )
-    assert (status, made["namespaces"]) == (201, ["shop", "default"])
+    assert (status, made["namespaces"]) == (201, ["default", "shop"])
     bearer = await stack.tokens.principal(made["token"])
     assert bearer is not None
     assert bearer.namespaces == {"shop", "default"}
@@ -47,6 +47,28 @@ async def test_an_enrolment_token_carries_its_bounds(stack: Stack) -> None:
         nodes=frozenset({"rack-1"}),
         metadata={"region": ["eu", 1], "free": None},
     )
+
+
+async def test_tokens_are_listed_with_what_they_are_for_until_revoked(stack: Stack) -> None:
+    await stack.namespaces.create(SHOP)
+    bounds = {"task_queues": ["fast"], "nodes": ["rack-1"], "metadata": {"region": ["eu", 1]}}
+    _, made = await make(stack, {"scope": "agent", "namespaces": ["shop"], **bounds})
+    shop = await admin_of(stack, SHOP)
+
+    async def listed(secret: str = "") -> list[dict[str, Any]]:
+        headers = {"Authorization": f"Bearer {secret}"} if secret else stack.as_admin()
+        async with stack.http.get(f"{stack.url}/v1/tokens", headers=headers) as response:
+            found: list[dict[str, Any]] = (await response.json())["items"]
+        return found
+
+    found = next(one for one in await listed() if one["id"] == made["id"])
+    assert found == {key: value for key, value in made.items() if key != "token"}
+    assert {key: found[key] for key in bounds} == bounds
+    # Who is of one namespace sees what was made in it, and so what may be revoked.
+    assert {one["namespace"] for one in await listed(shop)} == {"shop"}
+    assert {one["namespace"] for one in await listed()} == {"default", "shop"}
+    await stack.tokens.revoke(made["id"])
+    assert made["id"] not in {one["id"] for one in await listed()}
 
 
 async def test_a_token_without_bounds_is_for_the_namespace_of_who_asks(stack: Stack) -> None:

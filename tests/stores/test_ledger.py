@@ -228,10 +228,13 @@ class TestTokens:
         await ledger.add_token(token_record("t2"))
         assert await ledger.token("sha-t1") == token
         assert await ledger.token("sha-t3") is None
+        assert [one.token_id for one in await ledger.tokens(namespace=NS)] == ["t1", "t2"]
+        assert await ledger.tokens(namespace=OTHER) == []
         await ledger.revoke_token("t1", now=at(1))
         await ledger.revoke_token("t1", now=at(2))
         assert await ledger.token("sha-t1") is None
         assert await ledger.token("sha-t2") is not None
+        assert [one.token_id for one in await ledger.tokens()] == ["t2"]
 
     async def test_a_token_that_is_not_there_cannot_be_revoked(self, ledger: Ledger) -> None:
         await ledger.add_token(token_record())

@@ -5,6 +5,8 @@ from farm.protocol.resources.access import (
     LiveLinkCreated,
     TokenCreate,
     TokenCreated,
+    TokenList,
+    TokenView,
 )
 from farm.protocol.resources.events import ClusterEventView, ClusterGap, ClusterSnapshot
 from farm.protocol.resources.files import ArtifactList, ArtifactStored, ArtifactView, FileStored
@@ -138,6 +140,8 @@ __all__ = [
     "Submission",
     "TokenCreate",
     "TokenCreated",
+    "TokenList",
+    "TokenView",
     "UnservedList",
     "UnservedView",
     "VerdictView",

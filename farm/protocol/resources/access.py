@@ -42,17 +42,33 @@ class TokenCreate(Strict):
         return self
 
 
-class TokenCreated(Resource):
-    """A new token; `token` is shown this once and kept nowhere."""
+class TokenView(Resource):
+    """A token that is not revoked, without its secret."""
 
     id: str
     scope: Scope
     name: str
     namespace: str
+    """That it was made in."""
     namespaces: tuple[str, ...]
     """All that it is for."""
+    task_queues: tuple[str, ...] | None = None
+    nodes: tuple[str, ...] | None = None
+    metadata: dict[str, tuple[Any, ...] | None] | None = None
+    """What its agents may be, as `TokenCreate` says it; null is no bound."""
     created_at: AwareDatetime
+
+
+class TokenCreated(TokenView):
+    """A new token; `token` is shown this once and kept nowhere."""
+
     token: str
+
+
+class TokenList(Resource):
+    """All that who asks may revoke, the oldest first."""
+
+    items: tuple[TokenView, ...]
 
 
 class LiveLinkCreate(Strict):

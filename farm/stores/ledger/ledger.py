@@ -298,6 +298,10 @@ class SqlLedger:
         """Return the token with this hash, unless revoked."""
         return await self._db.read(lambda db: tokens.valid(db, sha256))
 
+    async def tokens(self, *, namespace: Namespace | None = None) -> Sequence[TokenRecord]:
+        """Return those that are not revoked."""
+        return await self._db.read(lambda db: tokens.valid_of(db, namespace))
+
     async def revoke_token(
         self, token_id: str, *, now: Instant, namespace: Namespace | None = None
     ) -> None:

@@ -1,5 +1,7 @@
 """Bearer tokens, by hash."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
@@ -15,6 +17,7 @@ _INSERT = insert(_tokens)
 _VALID = select(_tokens).where(
     _tokens.c.sha256 == bindparam("sha256"), _tokens.c.revoked_at.is_(None)
 )
+_ALL = select(_tokens).where(_tokens.c.revoked_at.is_(None)).order_by(_tokens.c.created_at)
 _KNOWN = select(_tokens.c.namespace).where(_tokens.c.token_id == bindparam("token_id"))
 _REVOKE = (
     update(_tokens)
@@ -47,6 +50,12 @@ def valid(connection: Connection, sha256: str) -> TokenRecord | None:
     """Find a token that opens something."""
     row = connection.execute(_VALID, {"sha256": sha256}).one_or_none()
     return None if row is None else to_token(row)
+
+
+def valid_of(connection: Connection, namespace: Namespace | None) -> Sequence[TokenRecord]:
+    """Read the tokens that open something, those made in a namespace or all, the oldest first."""
+    asked = _ALL if namespace is None else _ALL.where(_tokens.c.namespace == namespace)
+    return [to_token(row) for row in connection.execute(asked)]
 
 
 def revoke(

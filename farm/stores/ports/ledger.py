@@ -280,6 +280,13 @@ class Ledger(Protocol):
         """Return the token with this hash, unless revoked."""
         ...
 
+    async def tokens(self, *, namespace: Namespace | None = None) -> Sequence[TokenRecord]:
+        """Return the tokens that are not revoked, of those made in a namespace or of all.
+
+        The oldest comes first.
+        """
+        ...
+
     async def revoke_token(
         self, token_id: str, *, now: Instant, namespace: Namespace | None = None
     ) -> None:
