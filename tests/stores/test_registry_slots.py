@@ -23,6 +23,7 @@ from tests.stores.pool import (
     hello,
     only,
     registered,
+    reported,
     request,
 )
 from tests.stores.slots import agent, slot, turn
@@ -229,6 +230,14 @@ async def test_whatever_gives_a_slot_back_or_lets_an_agent_go_wakes(registry: Ev
     assert await wakes(registry.release_client(NS, A, link=None))
     await commit(registry, "T2", None)
     assert await wakes(registry.release_expired(now=at(2 * TIMEOUT_S)))
+    opened = await registry.reserve_window(A, identity=None, now=T0)
+    assert isinstance(opened, Reservation)
+    await reported(registry, "T1", "T2", "T3", client=client, number=2)
+    # What was being opened counted twice, once it was reported.
+    assert await wakes(
+        registry.settle(request("new"), opened, ContextId("T3"), now=T0, timeout_s=TIMEOUT_S)
+    )
+    assert await wakes(registry.set_draining(A))
     assert await wakes(registry.fence(A, by="anna", now=T0))
     assert await wakes(registry.remove(A, epoch=client.epoch))
 
