@@ -68,7 +68,7 @@ SUITES = (
     Suite(
         files="farm/stores/redis/scripts/route*.lua",
         room="tests/stores",
-        tests=("test_delivery.py",),
+        tests=("test_routes.py", "test_delivery*.py"),
     ),
     Suite(
         files="farm/stores/redis/scripts/parcel*.lua",
