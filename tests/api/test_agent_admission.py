@@ -17,9 +17,9 @@ from farm.core.model import Namespace
 from farm.protocol import messages as wire
 from tests.api.agent_ends import A, Dialled, Served, agent, client, dialling, served, serving, way
 from tests.jobs.farm import WINDOW_S, until
-from tests.stores.conftest import new_redis_registry
+from tests.stores.conftest import new_redis_registry, redis_url
 
-__all__ = ["agent", "new_redis_registry", "served", "way"]
+__all__ = ["agent", "new_redis_registry", "redis_url", "served", "way"]
 
 
 async def test_an_agent_is_let_in_and_told_what_was_granted(served: Served, agent: Dialled) -> None:
