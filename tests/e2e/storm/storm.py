@@ -21,7 +21,7 @@ from tests.e2e.processes import ROOT
 from tests.e2e.storm.network import ImpossibleError, Loopback, Segment, apart
 from tests.e2e.storm.schedule import Blow, Strike, kind_of, schedule
 from tests.e2e.storm.targets import Coordinators, Target, agent
-from tests.e2e.storm.verdict import ONCE, flaws, impossible
+from tests.e2e.storm.verdict import ONCE, flaws, impossible, left_over
 from tests.simulated.agent import Sim
 from tests.simulated.pages import Pace
 from tests.simulated.site import read
@@ -62,9 +62,15 @@ class Storm:
 
     async def run(self, root: Path) -> None:
         """Begin, strike, restore, and judge."""
+        farms = Coordinators(root=root)
+        try:
+            await self._run(root, farms)
+        finally:
+            self.flaws += [f"{line} is left over" for line in left_over(farms.folders)]
+
+    async def _run(self, root: Path, farms: Coordinators) -> None:
         async with AsyncExitStack() as stack:
-            network = self._network(stack)
-            farms = Coordinators(root=root, network=network)
+            network = farms.network = self._network(stack)
             await farms.begin(self.coordinators, stack)
             site, log = await _site(root, network.middle(Segment.WORLD), stack)
             targets = await self._agents(site, farms, stack) | farms.targets

@@ -182,12 +182,15 @@ class Coordinators:
     """Those that share everything; or one that has its agents and its ledger to itself."""
 
     root: Path
-    network: Loopback
+    network: Loopback = field(default_factory=Loopback)
+    folders: list[Path] = field(default_factory=list)
+    """What is started names one of them."""
     houses: list[House] = field(default_factory=list)
     addresses: list[tuple[str, int]] = field(default_factory=list)
     targets: dict[str, Target] = field(default_factory=dict)
 
     async def begin(self, count: int, stack: AsyncExitStack) -> None:
+        self.folders.append(self.root)
         shared = await self._shared(count, stack) if count > 1 else [{}]
         async with asyncio.TaskGroup() as group:
             for number, settings in enumerate(shared, start=1):
@@ -225,6 +228,7 @@ class Coordinators:
         redis.start()
         stack.callback(redis.kill)
         postgres = stack.enter_context(postgres_server.running())
+        self.folders.append(postgres.folder)
         postgres.sql("CREATE DATABASE farm")
         to_redis = await self._cables(redis.socket, count, stack)
         to_ledger = await self._cables(postgres.folder / _POSTGRES_SOCKET, count, stack)

@@ -2,6 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
 
 from farm.protocol.resources import AgentView, JobDetail
 from tests.simulated.site import Done, twice
@@ -52,6 +56,19 @@ def _effects(jobs: Sequence[JobDetail], done: Sequence[Done]) -> Iterable[str]:
     for job in jobs:
         if job.state == "succeeded" and not happened[job.id]:
             yield f"{job.name} succeeded, and nothing was done"
+
+
+def left_over(folders: Iterable[Path]) -> list[str]:
+    """Return the command lines of processes that name one of these folders."""
+    names = [str(folder) for folder in folders]
+    found = []
+    for one in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            line = " ".join(one.cmdline())
+            said = f"{line} {one.environ().get('TMPDIR', '')}"
+            if any(name in said for name in names) and one.status() != psutil.STATUS_ZOMBIE:
+                found.append(line)
+    return found
 
 
 def impossible(agents: Iterable[AgentView], metrics: str) -> list[str]:
