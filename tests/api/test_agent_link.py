@@ -540,12 +540,12 @@ async def test_a_draining_agent_is_given_nothing(served: Served, agent: Dialled)
 async def test_an_agent_that_announces_no_slots_is_refused_by_name_and_keeps_what_it_had(
     served: Served, agent: Dialled
 ) -> None:
-    await agent.greeted()
+    await agent.greeted(capacity=wire.Capacity(max_concurrency=2, max_windows=2))
     await agent.link.send(wire.CapacityAnnounced(max_concurrency=0))
     await until(lambda: agent.heard(wire.Refused))
     refused = agent.heard(wire.Refused)[0]
     assert (refused.reason, refused.retry) == ("capacity", True)
-    assert (await client(served)).capacity.max_concurrency == 1
+    assert (await client(served)).capacity.max_concurrency == 2
 
 
 async def test_a_job_that_waits_for_a_slot_begins_once_one_is_announced(

@@ -18,7 +18,7 @@ from tests.stores.conftest import Databases, postgres, redis_url
 
 __all__ = ["postgres", "redis_url"]
 
-KEEP = {"FARM_JOBS__KEEP_S": "4", "FARM_ARTIFACTS__FILES_KEEP_S": "2"}
+KEEP = {"FARM_JOBS__KEEP_S": "8", "FARM_ARTIFACTS__FILES_KEEP_S": "2"}
 A_JOB = job("a job", {"goto": "https://example.com/"})
 
 

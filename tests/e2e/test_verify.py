@@ -14,7 +14,7 @@ from tests.stores.conftest import Databases, postgres, redis_url
 __all__ = ["postgres", "redis_url"]
 
 # Else the first point waits ten seconds for an agent to count as silent.
-QUICK = {"FARM_LINK__WINDOW_S": "2", "FARM_LINK__HEARTBEAT_INTERVAL_S": "0.4"}
+QUICK = {"FARM_LINK__WINDOW_S": "4", "FARM_LINK__HEARTBEAT_INTERVAL_S": "0.4"}
 
 
 @pytest.fixture(params=["memory", "redis", "postgres"])

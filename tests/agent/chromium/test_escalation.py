@@ -150,7 +150,7 @@ async def test_a_browser_that_is_frozen_in_the_middle_of_an_attempt_is_killed(ri
     assert rig.info is not None
     await rig.window()
     async with asyncio.TaskGroup() as group:
-        run = group.create_task(rig.run(goto(PLAIN), FOR_EVER, timeouts={"job": 700}))
+        run = group.create_task(rig.run(goto(PLAIN), FOR_EVER, timeouts={"job": 3_000}))
         await rig.until(lambda: rig.journal.begun("wait"))
         os.kill(rig.info.pid, signal.SIGSTOP)
         with ending_within(KILLED_S):
