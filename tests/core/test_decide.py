@@ -294,6 +294,7 @@ REJECTIONS = [
     ({"draining": True}, {}, Reason.DRAINING),
     ({"capacity": Capacity()}, {}, Reason.CAPACITY_UNANNOUNCED),
     ({"opening_windows": 2}, {}, Reason.AT_CAPACITY),
+    ({"opening_windows": 3}, {}, Reason.AT_CAPACITY),
     ({"capacity": Capacity(max_concurrency=5), "opening_windows": 1}, {}, Reason.NO_WINDOW_FREE),
     ({}, {"auto_provision": False}, Reason.CREATION_NOT_PERMITTED),
     ({"client_type": ClientType.CONSOLE}, {}, Reason.CANNOT_PROVISION_TYPE),

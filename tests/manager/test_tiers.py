@@ -81,13 +81,16 @@ async def test_pinned_to_no_node_nothing_runs_until_that_is_relaxed(floor: Floor
 
 async def test_a_placement_that_is_said_to_have_changed_counts_at_once(floor: Floor) -> None:
     await floor.agent("a", "W1.a", node="n1")
-    await floor.agent("b", "W2.a", node="n2")
+    await floor.agent("b", "W2.a", "W3.a", node="n2")
     placed = pinned("n1")
     manager = floor.manager(placements=placed)
     assert await on(manager, "t1") == "a"
     placed.says = Pinned(labels=frozenset({"n2"}))
     manager.placement_changed(NS)
     assert await on(manager, "t2") == "b"
+    placed.says = None
+    manager.placement_changed(NS)  # and can't be read: it stays what it was
+    assert await on(manager, "t3") == "b"
 
 
 @pytest.mark.parametrize("create", [False, True])
@@ -131,11 +134,13 @@ async def test_a_placement_that_cant_be_read_stays_what_it_was_and_is_never_take
 ) -> None:
     await floor.agent("a", "W1.a", "W3.a", node="n1")
     await floor.agent("b", "W2.a", node="n2")
+    await floor.agent("c", "W4.a", node="n2", task_queue="crawl")
     placed = Placed()
     manager = floor.manager(placements=placed)
     assert await on(manager, "t1") == Reason.PLACEMENT_UNKNOWN
     verdict = (await missed(manager)).verdict
-    assert set(verdict.clients.values()) == {Reason.PLACEMENT_UNKNOWN}
+    unknown = dict.fromkeys("ab", Reason.PLACEMENT_UNKNOWN)
+    assert verdict.clients == {**unknown, "c": Reason.OTHER_QUEUE}
     assert verdict.somebody
     placed.says = Pinned(labels=frozenset({"n2"}))
     assert await on(manager, "t1") == "b"
@@ -146,4 +151,8 @@ async def test_a_placement_that_cant_be_read_stays_what_it_was_and_is_never_take
         assert link is not None
         assert await floor.registry.heard(ClientId(name), link, now=floor.now)
     clients = (await missed(manager)).verdict.clients
-    assert clients == {"a": Reason.OTHER_NODE, "b": Reason.CREATION_NOT_PERMITTED}
+    assert clients == {
+        "a": Reason.OTHER_NODE,
+        "b": Reason.CREATION_NOT_PERMITTED,
+        "c": Reason.OTHER_QUEUE,
+    }

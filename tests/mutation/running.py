@@ -58,6 +58,12 @@ SUITES = (
         tests=("test_registry*.py",),
         only="not redis and not Both",
     ),
+    Suite(
+        files="farm/core/namespaces.py",
+        room="tests/stores",
+        tests=("test_namespaces.py",),
+        only="not postgres",
+    ),
     Suite(files="farm/core/*.py", room="tests/core", tests=("test_*.py",)),
     Suite(
         files="farm/stores/redis/scripts/command_*.lua",
@@ -68,7 +74,7 @@ SUITES = (
     Suite(
         files="farm/stores/redis/scripts/route*.lua",
         room="tests/stores",
-        tests=("test_delivery.py",),
+        tests=("test_routes.py", "test_delivery*.py", "test_lapsed*.py"),
     ),
     Suite(
         files="farm/stores/redis/scripts/parcel*.lua",

@@ -200,3 +200,19 @@ class TestSeveralCoordinators:
             await one.changed_since(seen)
         assert one.read(NS, seen, limit=10) is None
         assert one.last() > seen
+
+    async def test_one_that_redis_holds_no_more_between_others_is_a_gap(
+        self,
+        registry: RedisRegistry,
+        two: tuple[RedisClusterEvents, RedisClusterEvents],
+    ) -> None:
+        for number in range(3):
+            two[0].publish(KIND, NS, {"number": number})
+        first, lost, last = (await told(two[0], 3, 0)).events
+        await registry.redis.xdel(f"{registry.tag}:events", f"{lost.seq}-0")
+        later = RedisClusterEvents(registry, clock, held=HELD)
+        await later.catch_up()
+        assert later.read(NS, first.seq, limit=10) is None
+        went_on = later.read(NS, lost.seq, limit=10)
+        assert went_on is not None
+        assert went_on.events == (last,)

@@ -121,11 +121,15 @@ async def test_what_the_living_have_reserved_stays_and_what_is_nobodys_too(
     assert (await only(registry)).reserved_slots == 2
 
 
-async def test_one_that_leaves_gives_back_what_it_has_left(registry: RedisRegistry) -> None:
+async def test_one_that_leaves_gives_back_what_it_has_left_and_wakes_who_waits(
+    registry: RedisRegistry,
+) -> None:
     leaving = await of(registry, "leaving", lease_s=LONG_S)
     await slot(leaving)
+    generation = registry.generation()
     await routes(leaving, "leaving", lease_s=LONG_S).leave()
     assert await is_free(registry)
+    assert registry.generation() > generation
 
 
 async def test_one_that_comes_back_finds_it_gone_and_takes_nothing_with_it(

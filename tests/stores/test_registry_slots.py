@@ -227,6 +227,9 @@ async def test_fewer_slots_than_are_taken_stop_new_work_and_end_nothing(
         assert await registry.holds(A, one.context_id, one.token)
     assert await used(registry) == 3
     assert await turn(registry) is None
+    assert await commit(registry, "T3", None) is Denial.FULL
+    assert await registry.reserve_worker(request(), A, now=T0) is Denial.FULL
+    assert await registry.reserve_window(A, identity=None, now=T0) is Denial.FULL
     await registry.cancel(reservation)
     for one in held:
         assert await turn(registry) is None
