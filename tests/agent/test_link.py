@@ -16,6 +16,7 @@ from agent.link import FarmLink, HttpUploads
 from agent.machine.events import Heard, LinkDown, LinkUp
 from agent.ports import LinkRefused, StaleAssignment, UploadRefused
 from farm.protocol import messages as wire
+from tests.listening import listening
 from tests.patience import PATIENCE_S
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -26,13 +27,8 @@ TOKEN = wire.Token(store_epoch=3, counter=14)
 async def serving(method: str, path: str, handler: Handler) -> AsyncIterator[str]:
     app = web.Application()
     app.router.add_route(method, path, handler)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with listening(app) as url:
+        yield url
 
 
 @asynccontextmanager

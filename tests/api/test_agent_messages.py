@@ -1,8 +1,6 @@
 """What agents say that can't be understood, and what they are told of it."""
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -10,15 +8,11 @@ import pytest
 from aiohttp import WSMsgType
 
 from farm.api.agent_messages import Unreadable, read
-from tests.api.test_agent_link import Served, client, serving
+from tests.api.agent_ends import Served, client, served
+
+__all__ = ["served"]
 
 HELLO = {"op": "hello", "client_id": "a", "instance": "i", "epoch": "e"}
-
-
-@pytest.fixture
-async def served(tmp_path: Path) -> AsyncIterator[Served]:
-    async with serving(tmp_path) as served:
-        yield served
 
 
 @pytest.mark.parametrize(
