@@ -61,3 +61,17 @@ async def test_a_token_is_made_with_bounds(stack: Stack) -> None:
 async def test_metadata_without_a_key_is_not_taken(stack: Stack) -> None:
     ended = await farm(stack, "token", "create", "--scope", "agent", "--metadata", "=eu")
     assert ended.exit_code == ExitCode.USAGE
+
+
+async def test_tokens_are_listed_with_what_their_agents_may_be(stack: Stack) -> None:
+    bounds = ("--queue", "fast", "--node", "eu-1", "--metadata", "region=eu")
+    made = await farm(stack, "token", "create", "--scope", "agent", *bounds, "--json")
+    token = json.loads(made.stdout)
+    listed = json.loads((await farm(stack, "token", "list", "--json")).stdout)
+    assert {key: token[key] for key in token if key != "token"} in listed
+    table = (await farm(stack, "token", "list")).stdout
+    (line,) = [line for line in table.splitlines() if token["id"] in line]
+    assert all(word in line for word in ("agent", "fast", "eu-1", "region"))
+    assert token["token"] not in table
+    assert (await farm(stack, "token", "revoke", token["id"])).exit_code == ExitCode.SUCCEEDED
+    assert token["id"] not in (await farm(stack, "token", "list")).stdout
