@@ -81,9 +81,10 @@ class Stock:
         there = room.windows - room.closing
         return there + _free_slots(room, capacity) > capacity.max_windows
 
-    def wants(self, profile: str) -> bool:
-        """Tell whether such windows are among those to be kept ready."""
-        return any(kind.profile == profile for kind in self._wanted())
+    def wants(self, profile: str) -> int:
+        """Tell how much such windows are to be kept ready: most of all what was asked for last."""
+        asked = self._asked is not None and self._asked.profile == profile
+        return asked + any(kind.profile == profile for kind in self._wanted())
 
     def _wanted(self) -> list[Kind]:
         last = self._asked

@@ -367,6 +367,21 @@ def test_a_tab_is_made_clean_after_the_result_and_lent_again(released_first: boo
     assert isinstance(scene.runs(tab, 2, "next", last=True)[0], ev.StartRun)
 
 
+@pytest.mark.parametrize("released_first", [True, False])
+def test_where_one_has_to_go_what_was_asked_for_last_is_kept(released_first: bool) -> None:
+    scene, _ = stocked(capacity=wire.Capacity(max_concurrency=1, max_windows=2))
+    (order,) = scene.hear(wire.Command(command_id="open", body=RESETS))
+    assert isinstance(order, ev.OpenWindow)
+    tab = order.context_id
+    scene.on(ev.Opened("open"))
+    scene.runs(tab, last=True)
+    scene.ends()
+    told = [] if released_first else scene.on(ev.Reset(tab, clean=True))
+    told += scene.releases(tab)
+    told += scene.on(ev.Reset(tab, clean=True)) if released_first else []
+    assert closes([*told, *scene.passes(0.1)]) == ["W1"]
+
+
 def test_a_tab_that_can_not_be_made_clean_goes_with_its_window() -> None:
     scene, tab = lent_for_resets()
     scene.ends()

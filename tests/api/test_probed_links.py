@@ -16,7 +16,7 @@ from farm.core.pools import Exclusion
 from farm.core.reachability import LOST_AFTER
 from farm.manager.probing import Prober
 from farm.protocol import messages as wire
-from tests.api.test_agent_link import Dialled, Served, client, dialling, serving
+from tests.api.agent_ends import Dialled, Served, client, dialling, serving
 from tests.jobs.farm import WINDOW_S, until
 from tests.patience import PATIENCE_S
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -38,6 +38,18 @@ async def echo(said: str, bridge: Bridge) -> None:
     await bridge.send(said)
     async for message in bridge.messages():
         await bridge.send(message)
+
+
+def lazy_until(taken: asyncio.Event) -> Callable[[str, Bridge], Awaitable[None]]:
+    """Take nothing before that; then say of each message how long it is."""
+
+    async def lazy(said: str, bridge: Bridge) -> None:
+        await bridge.accept()
+        await taken.wait()
+        async for message in bridge.messages():
+            await bridge.send(f"{len(message)}")
+
+    return lazy
 
 
 async def hear(bridge: Bridge, count: int) -> list[str | bytes]:
@@ -80,15 +92,8 @@ async def test_messages_cross_whole_in_order_and_as_what_they_are(pair: Pair) ->
 
 async def test_who_takes_nothing_holds_up_the_sender_and_nobody_else(pair: Pair) -> None:
     taken = asyncio.Event()
-
-    async def lazy(said: str, bridge: Bridge) -> None:
-        await bridge.accept()
-        await taken.wait()
-        async for message in bridge.messages():
-            await bridge.send(f"{len(message)}")
-
     async with at_both(*pair[:2]) as (one, two):
-        two.serve("lazy", lazy)
+        two.serve("lazy", lazy_until(taken))
         two.serve("echo", echo)
         sent = 0
 
@@ -172,15 +177,8 @@ async def test_a_half_message_is_never_taken_for_a_whole_one(pair: Pair) -> None
 
 async def test_who_is_cancelled_in_the_middle_of_a_message_leaves_it_whole(pair: Pair) -> None:
     taken = asyncio.Event()
-
-    async def lazy(said: str, bridge: Bridge) -> None:
-        await bridge.accept()
-        await taken.wait()
-        async for message in bridge.messages():
-            await bridge.send(f"{len(message)}")
-
     async with at_both(*pair[:2]) as (one, two):
-        two.serve("lazy", lazy)
+        two.serve("lazy", lazy_until(taken))
         async with one.to(TWO, "lazy", "") as bridge:
             for size in (3, 2):
                 with pytest.raises(TimeoutError):

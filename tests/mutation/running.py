@@ -74,7 +74,7 @@ SUITES = (
     Suite(
         files="farm/stores/redis/scripts/route*.lua",
         room="tests/stores",
-        tests=("test_delivery.py", "test_lapsed*.py"),
+        tests=("test_routes.py", "test_delivery*.py", "test_lapsed*.py"),
     ),
     Suite(
         files="farm/stores/redis/scripts/parcel*.lua",

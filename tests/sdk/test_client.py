@@ -8,6 +8,7 @@ from aiohttp import web
 from farm.core.job_states import AttemptState, JobState
 from farm.sdk import FarmApiError, FarmClient, FarmUnreachableError
 from tests.api.stack import DEFAULT, JOB, Stack, running
+from tests.listening import listening
 from tests.patience import PATIENCE_S
 
 
@@ -162,19 +163,12 @@ async def test_something_that_is_no_farm_is_told_apart(tmp_path: Path) -> None:
 
     app = web.Application()
     app.router.add_get("/v1/jobs", hello)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        async with FarmClient(f"http://127.0.0.1:{runner.addresses[0][1]}", "x") as farm:
-            with pytest.raises(FarmUnreachableError, match="does not answer as a farm"):
-                await farm.jobs()
-            with pytest.raises(FarmApiError) as caught:
-                await farm.agents()
-            assert caught.value.problem.type == "about:blank"
-    finally:
-        await runner.cleanup()
+    async with listening(app) as url, FarmClient(url, "x") as farm:
+        with pytest.raises(FarmUnreachableError, match="does not answer as a farm"):
+            await farm.jobs()
+        with pytest.raises(FarmApiError) as caught:
+            await farm.agents()
+        assert caught.value.problem.type == "about:blank"
 
 
 async def test_events_go_on_where_they_were_after_the_connection_broke(

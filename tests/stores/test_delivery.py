@@ -1,16 +1,11 @@
-"""Coordinators over one Redis reach each other's agents, and say honestly how far they came."""
+"""Commands to agents whose link another coordinator holds."""
 
 import asyncio
-import signal
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from farm.core.commands import Answer, CommandEvidence, CommandState, Effect
+from farm.core.commands import CommandState, Effect
 from farm.core.model import ClientId, ContextId, LinkId
 from farm.errors import (
     ClientAbsentError,
@@ -19,83 +14,21 @@ from farm.errors import (
     StoreUnavailableError,
 )
 from farm.manager import ContextHandle, WorkerContextManager
-from farm.manager.awaited import SentCommand
 from farm.manager.commands import command
 from farm.manager.delivery import AppNode
-from farm.manager.evidence import Admission
 from farm.manager.relay import Relay
 from farm.protocol import messages as wire
 from farm.protocol.plan import Plan
-from farm.stores.ports.routes import CoordinatorId, Route
+from farm.stores.ports.routes import CoordinatorId
 from farm.stores.redis import RedisCommandLog, RedisRegistry, RedisRoutes, connect
 from tests.patience import PATIENCE_S
-from tests.stores.coordinator import ANSWERS, HANGS, SENDS
+from tests.stores.coordinators import coordinators, registry
 from tests.stores.pool import NS, T0, WINDOW_S, A, hello, registered, reported
 
-ROOT = Path(__file__).parents[2]
+__all__ = ["registry"]
+
+
 PLAN = Plan(job_id="j", attempt_id="a", name="n", steps=())
-YES, NO = Answer.YES, Answer.NO
-NewRegistry = Callable[[int], Awaitable[RedisRegistry]]
-
-
-@dataclass(eq=False)
-class Coordinator:
-    """One coordinator's end of delivery, and what its agents are sent."""
-
-    name: str
-    registry: RedisRegistry
-    routes: RedisRoutes
-    node: AppNode
-    sent: list[wire.ToAgent] = field(default_factory=list)
-
-    async def has(self, link: str = "link-1", client_id: ClientId = A) -> None:
-        async def receive(message: wire.ToAgent) -> None:
-            self.sent.append(message)
-
-        await self.node.attach(client_id, LinkId(link), receive)
-
-    @property
-    def orders(self) -> list[str]:
-        return [one.command_id for one in self.sent if isinstance(one, wire.Command)]
-
-    async def sends(
-        self, command_id: str = "c", *, outlives_link: bool = False, here: bool = False
-    ) -> SentCommand:
-        return await self.node.send(
-            A,
-            command(command_id, wire.Probe()),
-            outlives_link=outlives_link,
-            admission=Admission(namespace=NS),
-            here=here,
-        )
-
-    async def evidence(self, command_id: str = "c") -> CommandEvidence:
-        found = (await self.node.answers(NS, command_id)).evidence
-        assert found is not None
-        return found
-
-
-@pytest.fixture
-async def registry(new_redis_registry: NewRegistry) -> RedisRegistry:
-    return await new_redis_registry(1)
-
-
-@asynccontextmanager
-async def coordinators(
-    registry: RedisRegistry, *names: str, word_within_s: float = 5.0, lease_s: float = 30.0
-) -> AsyncIterator[list[Coordinator]]:
-    made = []
-    for name in names:
-        routes = RedisRoutes(registry, coordinator=CoordinatorId(name), lease_s=lease_s)
-        relay = Relay(routes, word_within_s=word_within_s)
-        node = AppNode(commands=RedisCommandLog(registry), relay=relay, clock=lambda: T0)
-        made.append(Coordinator(name=name, registry=registry, routes=routes, node=node))
-        await routes.renew(())
-    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
-        loops = [group.create_task(one.node.run()) for one in made]
-        yield made
-        for loop in loops:
-            loop.cancel()
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -117,9 +50,6 @@ async def handle(registry: RedisRegistry, node: AppNode) -> ContextHandle:
     held = await manager.acquire(NS, "t")
     assert held is not None
     return held
-
-
-# One process, several coordinators
 
 
 async def test_what_is_to_be_sent_from_here_is_sent_from_nowhere_else(
@@ -358,170 +288,6 @@ async def test_after_redis_lost_its_memory_the_links_are_put_back(registry: Redi
 def test_a_relay_without_evidence_is_refused() -> None:
     with pytest.raises(CollaboratorMissingError, match="commands"):
         AppNode(relay=Relay.__new__(Relay))
-
-
-# Routes and boxes
-
-
-async def test_the_last_to_claim_a_link_holds_it_until_it_gives_that_one_up(
-    registry: RedisRegistry,
-) -> None:
-    one, two = (RedisRoutes(registry, coordinator=CoordinatorId(n)) for n in ("one", "two"))
-    await one.claim(A, LinkId("1"))
-    await two.claim(A, LinkId("2"))
-    await one.give_up(A, LinkId("1"))
-    await one.renew([(A, LinkId("1"))])
-    assert await one.route(A) == Route(coordinator=two.coordinator, link=LinkId("2"))
-    await two.give_up(A, LinkId("2"))
-    assert await one.route(A) is None
-    await one.renew([(A, LinkId("1"))])
-    assert await two.route(A) == Route(coordinator=one.coordinator, link=LinkId("1"))
-    await one.claim(A, LinkId("3"))
-    await one.give_up(A, LinkId("1"))
-    assert await two.route(A) == Route(coordinator=one.coordinator, link=LinkId("3"))
-
-
-async def test_a_coordinator_without_a_lease_has_no_links_and_gets_no_letters(
-    registry: RedisRegistry,
-) -> None:
-    there = RedisRoutes(registry, coordinator=CoordinatorId("there"), lease_s=1.0)
-    over = RedisRoutes(registry, coordinator=CoordinatorId("over"), lease_s=0.0)
-    await there.claim(ClientId("b"), LinkId("1"))
-    await over.claim(A, LinkId("1"))
-    assert await there.route(A) is None
-    assert await over.is_there(there.coordinator)
-    assert not await there.is_there(over.coordinator)
-    assert not await there.post(over.coordinator, "letter")
-    await there.post_others("letter")
-    assert await registry.redis.exists(f"{registry.tag}:mail:over") == 0
-    # It clears away once it has been there for a lease itself.
-    async with asyncio.timeout(PATIENCE_S):
-        while list(await registry.redis.hkeys(f"{registry.tag}:coordinators")) != ["there"]:
-            await there.renew(())
-    assert list(await registry.redis.hkeys(f"{registry.tag}:routes")) == ["b"]
-    await there.leave()
-    assert await registry.redis.exists(f"{registry.tag}:routes") == 0
-
-
-async def test_letters_are_read_once_and_in_order_and_a_box_is_bounded(
-    registry: RedisRegistry,
-) -> None:
-    one = RedisRoutes(registry, coordinator=CoordinatorId("one"), box=100)
-    await one.renew(())
-    for n in range(1000):
-        assert await one.post(one.coordinator, f"{n}")
-    read: list[str] = []
-    while len(read) == 0 or read[-1] != "999":
-        read += await one.receive()
-    # Streams are cut in whole blocks, of a hundred entries.
-    assert 100 <= len(read) <= 300
-    assert read == [f"{n}" for n in range(1000 - len(read), 1000)]
-    assert await registry.redis.xlen(f"{registry.tag}:mail:one") == 0
-    assert await one.receive() == ()
-
-
-# Several processes
-
-
-@asynccontextmanager
-async def process(
-    url: str, registry: RedisRegistry, how: str, *, lease_s: float
-) -> AsyncIterator[asyncio.subprocess.Process]:
-    running = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.stores.coordinator"),
-        *(url, registry.shard, "other", how, f"{lease_s}"),
-        cwd=ROOT,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        assert await line(running) == "ready"
-        yield running
-    finally:
-        if running.returncode is None:
-            running.kill()
-        await running.wait()
-
-
-async def line(running: asyncio.subprocess.Process) -> str:
-    assert running.stdout is not None
-    async with asyncio.timeout(PATIENCE_S):
-        return (await running.stdout.readline()).decode().strip()
-
-
-async def test_a_command_goes_through_another_process_and_its_result_comes_back(
-    redis_url: str, registry: RedisRegistry
-) -> None:
-    async with (
-        process(redis_url, registry, ANSWERS, lease_s=5),
-        coordinators(registry, "one") as (one,),
-    ):
-        sent = await one.sends()
-        assert await sent.answer == wire.Result(
-            command_id="c", outcome="succeeded", value={"by": "c"}
-        )
-        evidence = await one.evidence()
-        assert evidence.state is CommandState.RESULT
-        assert evidence.acknowledged_at is not None
-
-
-async def test_a_coordinator_killed_in_the_middle_of_a_send_leaves_it_attempted(
-    redis_url: str, registry: RedisRegistry
-) -> None:
-    async with process(redis_url, registry, SENDS, lease_s=5) as other:
-        assert await line(other) == "of-other"
-        other.kill()
-        await other.wait()
-    async with coordinators(registry, "one") as (one,):
-        found = await one.node.answers(NS, "of-other")
-    assert (found.send_attempted, found.acknowledged, found.result_retained) == (YES, NO, NO)
-
-
-async def test_one_killed_in_the_middle_of_a_send_for_another_leaves_it_attempted(
-    redis_url: str, registry: RedisRegistry
-) -> None:
-    async with (
-        process(redis_url, registry, HANGS, lease_s=1) as other,
-        coordinators(registry, "one", word_within_s=1.0, lease_s=1.0) as (one,),
-        asyncio.TaskGroup() as group,
-    ):
-        sending = group.create_task(one.sends())
-        assert await line(other) == "c"
-        other.kill()
-        sent = await sending
-        # Of what may have been sent it is not said that it was not; the wait ends all the same.
-        with pytest.raises(ClientAbsentError):
-            await sent.answer
-        found = await one.node.answers(NS, "c")
-        assert (found.send_attempted, found.result_retained) == (YES, NO)
-        with pytest.raises(ClientAbsentError):
-            await one.sends("next")
-        assert (await one.node.answers(NS, "next")).send_attempted is NO
-
-
-async def test_one_that_says_nothing_in_time_sends_nothing_when_it_comes_to_itself(
-    redis_url: str, registry: RedisRegistry
-) -> None:
-    async with (
-        process(redis_url, registry, ANSWERS, lease_s=60) as other,
-        coordinators(registry, "one", word_within_s=0.3, lease_s=60) as (one,),
-    ):
-        other.send_signal(signal.SIGSTOP)
-        try:
-            with pytest.raises(ClientAbsentError, match="does not answer"):
-                await one.sends("late")
-            assert (await one.node.answers(NS, "late")).send_attempted is NO
-        finally:
-            other.send_signal(signal.SIGCONT)
-        async with asyncio.timeout(PATIENCE_S):
-            while True:  # until it is quick enough again
-                try:
-                    await one.sends(f"again-{asyncio.get_running_loop().time()}")
-                except ClientAbsentError:
-                    continue
-                break
-        # The first thing that it sends its agent is not what was withdrawn.
-        assert (await line(other)).startswith("again-")
-        assert (await one.evidence("late")).state is CommandState.WITHDRAWN
 
 
 async def test_two_registries_of_one_redis_see_one_log(

@@ -12,6 +12,7 @@ from farm.stores.redis import RedisRegistry
 from tests.patience import PATIENCE_S
 from tests.stores.pool import (
     LINK,
+    NS,
     RESERVED_S,
     T0,
     TIMEOUT_S,
@@ -22,6 +23,7 @@ from tests.stores.pool import (
     hello,
     only,
     registered,
+    reported,
     request,
 )
 from tests.stores.slots import agent, slot, turn
@@ -213,6 +215,31 @@ async def test_to_announce_for_who_has_left_or_on_an_old_link_is_nothing(
     await registry.remove(A, epoch=client.epoch)
     assert not await announced(registry, 3)
     assert (await registry.snapshot(now=T0)).clients == ()
+
+
+async def test_whatever_gives_a_slot_back_or_lets_an_agent_go_wakes(registry: Everything) -> None:
+    client = await agent(registry, "a", "T1", "T2", slots=3)
+
+    async def wakes(change: Awaitable[object]) -> bool:
+        before = registry.generation()
+        await change
+        return registry.generation() > before
+
+    await commit(registry, "T1", None)
+    assert await wakes(commit(registry, "T1", await slot(registry)))  # it has the context already
+    assert await wakes(registry.release_client(NS, A, link=None))
+    await commit(registry, "T2", None)
+    assert await wakes(registry.release_expired(now=at(2 * TIMEOUT_S)))
+    opened = await registry.reserve_window(A, identity=None, now=T0)
+    assert isinstance(opened, Reservation)
+    await reported(registry, "T1", "T2", "T3", client=client, number=2)
+    # What was being opened counted twice, once it was reported.
+    assert await wakes(
+        registry.settle(request("new"), opened, ContextId("T3"), now=T0, timeout_s=TIMEOUT_S)
+    )
+    assert await wakes(registry.set_draining(A))
+    assert await wakes(registry.fence(A, by="anna", now=T0))
+    assert await wakes(registry.remove(A, epoch=client.epoch))
 
 
 async def test_fewer_slots_than_are_taken_stop_new_work_and_end_nothing(

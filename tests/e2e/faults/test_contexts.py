@@ -88,9 +88,12 @@ async def prepared(client: FarmClient) -> set[str]:
 
 
 async def offered_again(client: FarmClient, used: str) -> None:
-    """Wait until a window that was used is prepared; or closed, where there are too many."""
+    """Wait until a window that was used can be lent; or is closed, where there are too many."""
     async with asyncio.timeout(PATIENCE_S):
-        while any(w.window_id == used and not w.prepared for w in await client.windows()):
+        while any(
+            tab.window_id == used and (tab.assignment is not None or not tab.clean)
+            for tab in await client.workers()
+        ):
             await asyncio.sleep(0.02)
 
 
