@@ -113,6 +113,8 @@ class FarmLink:
                         self._wait_for_more()
             finally:
                 self._connection = None
+                if let_in:
+                    log.info("link.lost", url=self.url)
                 (self._worked if heard else self._mute).add(dial)
                 tell(LinkDown())
         return let_in
@@ -167,9 +169,10 @@ class FarmLink:
         return isinstance(message, Welcome)
 
     def _note_answer(self, message: ToAgent) -> None:
-        """Log why we are not let in, once: the dialling goes on, and says the same each time."""
+        """Log that we are let in, or why not, once: the dialling goes on and says it each time."""
         match message:
             case Welcome(window_s=window_s, heartbeat_interval_s=beat_s, shared=shared):
+                log.info("link.welcome", url=self.url, epoch=message.epoch_number)
                 self._last_refusal, self._faithful_s = None, 0.0 if shared else window_s
                 self._silence_s = max(_SILENT_WINDOWS * window_s, _SILENT_BEATS * beat_s)
             case Refused() if message != self._last_refusal:
@@ -188,7 +191,7 @@ def _command_in(text: str) -> str | None:
     """Return which command a message is that can't be understood as a whole; None if it is none."""
     try:
         message = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(message, dict) or message.get("op") != "command":
         return None

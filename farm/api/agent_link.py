@@ -6,9 +6,9 @@ import secrets
 from typing import assert_never
 
 import structlog
-from pydantic import ValidationError
 
 from farm.api import convert
+from farm.api.agent_messages import Unreadable, read
 from farm.api.agent_reports import AgentReports
 from farm.api.knocking import enrolment, knock
 from farm.api.link_deps import LinkDeps
@@ -101,20 +101,21 @@ class AgentLink:
     async def _read(self) -> None:
         async with asyncio.timeout(_HELLO_WITHIN_S) as limit:
             async for text in self._socket.texts():
-                message = self._parse(text)
-                if message is None:
+                message = read(text)
+                if isinstance(message, Unreadable):
+                    await self._pass_over(message)
                     continue
                 await self._handle(message)
                 if self._client_id is not None:
                     limit.reschedule(None)
 
-    @staticmethod
-    def _parse(text: str) -> wire.FromAgent | None:
-        try:
-            return wire.from_agent.validate_json(text)
-        except ValidationError as error:
-            log.warning("link.unreadable", problems=error.error_count())
-            return None
+    async def _pass_over(self, message: Unreadable) -> None:
+        """Log what can't be understood; who can't be let in for it is told so."""
+        log.warning("link.unreadable", problems=message.problems, first=message.first)
+        if message.op == "hello":
+            detail = f"hello: {message.first}"
+            refusal = Refusal(reason=RefusedFor.NOT_UNDERSTOOD, detail=detail, retry=False)
+            await self._refuse(refusal)
 
     async def _handle(self, message: wire.FromAgent) -> None:
         try:

@@ -31,10 +31,13 @@ async def stream_cluster_events(request: web.Request) -> web.StreamResponse:
     deps, namespace = deps_of(request), namespace_of(request)
     after = last_event_id(request)
     follow = choice_in_query(request, "follow", ("true", "false")) != "false"
+    operator = operator_of(request)
+    # Before the answer begins, so that a registry that does not answer is a 503.
+    first = await _snapshot(deps, namespace, operator=operator) if after is None else None
     stream = await event_stream(request)
     try:
-        reader = _Reader(deps, namespace, stream, operator=operator_of(request))
-        await reader.begin(after)
+        reader = _Reader(deps, namespace, stream, operator=operator)
+        await reader.begin(first, after)
         while follow and not deps.events.closed:
             await reader.wait()
             await reader.tell_all()
@@ -56,11 +59,11 @@ class _Reader:
         self._operator = operator
         self._until = 0
 
-    async def begin(self, after: int | None) -> None:
+    async def begin(self, first: ClusterSnapshot | None, after: int | None) -> None:
         """Tell what there is, or what has happened after what the client has."""
-        if after is None:
-            await self._snapshot()
-        else:
+        if first is not None:
+            await self._tell_snapshot(first)
+        elif after is not None:
             self._until = after
             await self._catch_up(after)
         await self.tell_all()
@@ -79,7 +82,8 @@ class _Reader:
             if told is None:
                 gap = ClusterGap(after=self._until)
                 await self._stream.tell("gap", gap.model_dump_json())
-                await self._snapshot()
+                there = await _snapshot(self._deps, self._namespace, operator=self._operator)
+                await self._tell_snapshot(there)
                 continue
             for event in told.events:
                 view = _view(event)
@@ -99,13 +103,16 @@ class _Reader:
             else:
                 return
 
-    async def _snapshot(self) -> None:
-        # The number first: what happens while the rest is read is told after it.
-        as_of = self._deps.events.last()
-        _, agents = await pool.agents_of(self._deps, self._namespace, operator=self._operator)
-        view = ClusterSnapshot(as_of=as_of, agents=agents)
-        await self._stream.tell("snapshot", view.model_dump_json(), number=as_of)
-        self._until = as_of
+    async def _tell_snapshot(self, there: ClusterSnapshot) -> None:
+        await self._stream.tell("snapshot", there.model_dump_json(), number=there.as_of)
+        self._until = there.as_of
+
+
+async def _snapshot(deps: Deps, namespace: Namespace, *, operator: bool) -> ClusterSnapshot:
+    # The number first: what happens while the rest is read is told after it.
+    as_of = deps.events.last()
+    _, agents = await pool.agents_of(deps, namespace, operator=operator)
+    return ClusterSnapshot(as_of=as_of, agents=agents)
 
 
 def _view(event: ClusterEvent) -> ClusterEventView:

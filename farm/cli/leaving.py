@@ -43,6 +43,8 @@ async def drain(
         left = await client.drain_agents(
             all=all_, deployment=deployment, node=node, queue=queue, deadline_s=deadline
         )
+    if not left:
+        output.say("No agent is like that, so none was told to leave.")
     if wait:
         await _until_gone(client, {one.client_id: before.get(one.client_id, "") for one in left})
     _write(left, as_json=as_json)

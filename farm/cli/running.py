@@ -12,6 +12,7 @@ from farm import config
 from farm.cli import exits, output
 from farm.cli.exits import ExitCode
 from farm.errors import FarmError, InvalidInputError, TooLargeError
+from farm.jobs.files.sentences import sentence
 from farm.protocol.problems import Problem
 from farm.protocol.variables import UnknownVariableError
 from farm.sdk import FarmApiError, FarmUnreachableError
@@ -111,7 +112,7 @@ def _explain_refusal(error: FarmError | ValidationError | UnknownVariableError) 
     match error:
         case ValidationError():
             for wrong in error.errors():
-                output.complain(f"{_place_of(error, wrong['loc'])}: {wrong['msg']}")
+                output.complain(f"{_place_of(error, wrong['loc'])}: {sentence(wrong)}")
             return ExitCode.USAGE
         case UnknownVariableError():
             output.complain(str(error))

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from farm.core.census import Census
+from farm.core.census import Census, PoolVerdict
 from farm.core.decide import Verdict
 from farm.core.model import Request, Snapshot
 from farm.jobs.ports import Waiting
@@ -15,11 +15,15 @@ def waiting_for(request: Request, verdict: Verdict) -> Waiting:
     """Return what a miss means to who waits; of agents of other namespaces it says nothing."""
     told = verdict.without_strangers()
     reasons = sorted({reason.value for reason in told.clients.values()})
-    looked_at = f"{len(told.clients)} agents looked at: {', '.join(reasons) or 'none'}"
+    detail = f"{len(told.clients)} agents looked at: {', '.join(reasons) or 'none'}"
+    if told.pool is PoolVerdict.NO_QUEUE_DECLARATION:
+        detail = f"the task queue {request.task_queue} is not declared"
+    elif told.census is not None:
+        detail = _sentence(request, told.census)
     return Waiting(
         reason="no_agent" if told.reason is None else told.reason.value,
         remedy=told.remedy,
-        detail=looked_at if told.census is None else _sentence(request, told.census),
+        detail=detail,
         pool=told.pool,
         census=told.census,
         request=request,

@@ -193,7 +193,9 @@ class JobService(JobReading):
         if done is None:
             job = await self._ledger.job(namespace, job_id)
             if job.state is not JobState.RUNNING:
-                raise ConflictError(f"job {job_id} is {job.state}", job_id=job_id, state=job.state)
+                needed = "queued or running" if wanted.kind in {"pause", "resume"} else "running"
+                detail = f"job {job_id} is {job.state}: for this it has to be {needed}"
+                raise ConflictError(detail, job_id=job_id, state=job.state)
             done = await self._carry_out(job_id, wanted)
         log.info("job.intervention", job_id=job_id, kind=wanted.kind, outcome=done.outcome)
         said = {"text": wanted.text} if wanted.text else {}

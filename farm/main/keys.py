@@ -64,16 +64,30 @@ def _identity_keys(settings: Settings) -> tuple[str, str]:
         path = settings.data_dir / "identity.key"
         if not path.exists():
             write_private(path, new_key() + "\n")
-    return str(path), path.read_text()
+    return str(path), _said_in(path, "FARM_IDENTITY_KEY_FILE")
 
 
 async def preset_agent_token(settings: Settings, tokens: TokenBook) -> None:
-    """Let in who has the agent token that the settings name."""
-    secret = settings.agent_token.get_secret_value() if settings.agent_token else ""
-    if settings.agent_token_file is not None:
-        secret = settings.agent_token_file.read_text()
-    if secret.strip():
-        await tokens.add_known(secret.strip(), scope="agent", namespace=DEFAULT_NAMESPACE)
+    """Let in who has the agent token that the settings name.
+
+    Raises:
+        InvalidInputError: If its file can't be read, or has none.
+    """
+    secret = settings.agent_token.get_secret_value().strip() if settings.agent_token else ""
+    if (path := settings.agent_token_file) is not None:
+        secret = _said_in(path, "FARM_AGENT_TOKEN_FILE").strip()
+        if not secret:
+            raise InvalidInputError(f"FARM_AGENT_TOKEN_FILE={path} is empty")
+    if secret:
+        await tokens.add_known(secret, scope="agent", namespace=DEFAULT_NAMESPACE)
+
+
+def _said_in(path: Path, setting: str) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise InvalidInputError(f"{setting}={path} can't be read: {reason}") from None
 
 
 def write_private(path: Path, text: str) -> None:

@@ -142,7 +142,8 @@ class Registrations:
             now=self._clock(),
         )
         if isinstance(registered, Denial):
-            detail = "another agent of its name is connected"
+            name = knock.claim.client_id
+            detail = f"another agent of the name {name!r} is connected: set AGENT_CLIENT_ID"
             return Refusal(reason=RefusedFor.CLIENT_ID_IN_USE, detail=detail)
         return registered
 

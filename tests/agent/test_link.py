@@ -83,6 +83,24 @@ async def test_why_the_farm_refuses_is_logged_once_and_again_when_it_changes(
     assert refusals == [("client_id_in_use", "why"), ("namespace", "why")]
 
 
+async def test_that_the_farm_has_let_us_in_and_that_the_link_is_lost_is_logged() -> None:
+    async def let_in(request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        welcome = wire.Welcome(
+            epoch_number=3, capacity=wire.Capacity(), heartbeat_interval_s=1, window_s=4
+        )
+        await socket.send_str(welcome.model_dump_json())
+        await socket.close()
+        return socket
+
+    with capture_logs() as logs:
+        async with serving("GET", "/v1/agent", let_in) as url, dialling(url) as (_, told):
+            await until(lambda: LinkDown() in told)
+    said = [(line["event"], line["url"], line.get("epoch")) for line in logs if "url" in line]
+    assert said[:2] == [("link.welcome", url, 3), ("link.lost", url, None)]
+
+
 async def test_a_farm_that_fails_or_hangs_up_is_dialled_again() -> None:
     dials = 0
 

@@ -12,6 +12,7 @@ import pytest
 from farm.api import cluster_events, pool
 from farm.clock import system_clock
 from farm.core.model import Namespace
+from farm.errors import StoreUnavailableError
 from farm.stores.ports.cluster_events import ClusterEvent, EventKind
 from tests.api.stack import DEFAULT, HELD_EVENTS, Stack
 from tests.patience import PATIENCE_S
@@ -66,6 +67,18 @@ async def test_a_snapshot_comes_first_and_then_what_happens(stack: Stack) -> Non
         assert number == event["seq"]
         assert event["seq"] > snapshot["as_of"]
         assert event["data"] == {"client_id": "b"}
+
+
+async def test_while_the_registry_does_not_answer_nobody_is_told_that_it_begins(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> None:
+        raise StoreUnavailableError("Redis did not answer")
+
+    monkeypatch.setattr(pool, "clients_of", away)
+    async with stack.http.get(f"{stack.url}/v1/events", headers=stack.as_admin()) as response:
+        assert response.status == 503
+        assert (await response.json())["detail"] == "Redis did not answer"
 
 
 async def test_what_happens_while_the_snapshot_is_read_is_told_after_it_and_once(

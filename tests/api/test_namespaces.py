@@ -35,7 +35,9 @@ async def test_a_namespace_is_made_once_and_listed(stack: Stack) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "a b", "x" * 65, "a/b", "ä"])
 async def test_a_name_that_is_none_is_not_taken(stack: Stack, name: str) -> None:
-    assert (await ask(stack, "POST", "", {"name": name}))[0] == 422
+    status, problem = await ask(stack, "POST", "", {"name": name})
+    assert status == 422
+    assert "begins with a letter or digit" in problem["errors"][0]["detail"]
 
 
 async def test_a_placement_is_changed_told_and_wakes_the_dispatcher(stack: Stack) -> None:

@@ -146,6 +146,21 @@ def test_a_setting_that_is_wrong_stops_the_start_and_is_named(
     assert "port" in result.stderr.lower()
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (("FARM_REDIS__URL", "http://x"), "FARM_REDIS__URL: begins with one of redis://"),
+        (("FARM_REDIS__SHARD", "a b"), "FARM_REDIS__SHARD: has 1 to 64 of: letters, digits, _ . -"),
+        (("FARM_LINK__WINDOW_S", "0"), "FARM_LINK__WINDOW_S: should be more than 0"),
+    ],
+)
+def test_what_a_setting_may_be_is_said_in_words(
+    here: Path, monkeypatch: pytest.MonkeyPatch, value: tuple[str, str], said: str
+) -> None:
+    monkeypatch.setenv(*value)
+    assert said in farm("serve").stderr
+
+
 def test_the_version_is_data(here: Path) -> None:
     result = farm("--version")
     assert result.exit_code == ExitCode.SUCCEEDED

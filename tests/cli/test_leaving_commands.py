@@ -51,6 +51,13 @@ async def test_one_agent_or_those_of_a_deployment_are_drained(stack: Stack) -> N
     assert [line.split()[0] for line in shown.stdout.splitlines()[1:]] == ["a", "b"]
 
 
+async def test_that_no_agent_is_like_what_was_asked_for_is_said(stack: Stack) -> None:
+    await connected(stack, "a", deployment="v1")
+    ended = await farm(stack, "drain", "--deployment", "v11", "--wait")
+    assert ended.exit_code == ExitCode.SUCCEEDED
+    assert "No agent is like that" in ended.stderr
+
+
 @pytest.mark.parametrize("arguments", [(), ("a", "--all"), ("a", "--node", "x")])
 async def test_which_agents_are_to_leave_is_said_one_way(
     stack: Stack, arguments: tuple[str, ...]

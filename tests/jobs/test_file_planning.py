@@ -195,5 +195,6 @@ def test_private_hosts_are_those_named_literally_and_private(
 def test_a_job_that_names_no_queue_and_no_node_has_the_hash_and_the_key_it_had_before() -> None:
     assert canonical_hash(job("queue: default")) == canonical_hash(job())
     assert match_key(job("queue: default"), HERE) == match_key(job(), HERE)
+    assert job('queue: ""') == job()
     for said in ("queue: crawl", "node: n1"):
         assert canonical_hash(job(said)) != canonical_hash(job())

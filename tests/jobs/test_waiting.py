@@ -234,6 +234,7 @@ async def test_what_waits_in_a_queue_that_is_declared_no_more_is_told_so_with_wh
     why = await told(farm, explaining, job_id, V.NO_QUEUE_DECLARATION)
     assert why.waiting is not None
     assert why.waiting.remedy == "No such task queue is declared: did you mean chromium?"
+    assert why.waiting.detail == "the task queue chrome is not declared"
     pools = {pool.task_queue: pool.waiting for pool in await explaining.pools(NS)}
     assert pools["chrome"] is not None
     assert pools["chrome"].pool is V.NO_QUEUE_DECLARATION

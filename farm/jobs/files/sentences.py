@@ -10,6 +10,9 @@ from farm.protocol.nearest import nearest
 
 _PATTERNS = {
     r"^[A-Za-z0-9_.-]{1,64}$": "has 1 to 64 of: letters, digits, _ . -",
+    r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$": (
+        "begins with a letter or digit, then has letters, digits, _ . -, at most 64"
+    ),
     r"^[A-Za-z_]\w{0,63}$": "is a letter or _, then letters, digits and _, at most 64",
     r"^[^/\\\x00-\x1f]{1,120}$": "is a file name of at most 120 characters, without / and \\",
     r"^[A-Za-z0-9_]{1,64}/[^/\\\x00-\x1f]{1,120}$": (

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from farm.core.pools import DEFAULT_QUEUE
+from farm.core.pools import DEFAULT_QUEUE, queue_of
 from farm.protocol.durations import DurationMs
 from farm.protocol.extraction import Strict
 from farm.protocol.identities import IdentityUse, Proxy
@@ -98,8 +98,8 @@ class JobSpec(Strict):
     """What becomes of the job when an effect may or may not have happened."""
     effects: Literal[Effect.ONCE, Effect.IDEMPOTENT] = Effect.ONCE
     """What an acting step counts as that says nothing itself."""
-    queue: str = Field(default=DEFAULT_QUEUE, min_length=1, max_length=200)
-    """The task queue: only agents that serve it get the job."""
+    queue: Annotated[str, AfterValidator(queue_of)] = Field(default=DEFAULT_QUEUE, max_length=200)
+    """The task queue: only agents that serve it get the job; an empty name is the default one."""
     node: str | None = Field(default=None, min_length=1, max_length=200)
     """Only agents of this node get it; None is any."""
     requires: Requires = Requires()
