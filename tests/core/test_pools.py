@@ -2,10 +2,16 @@
 
 import pytest
 
-from farm.core.pools import DEFAULT_QUEUE, capacity_flaw, checked_capacity, queue_of
+from farm.core.pools import (
+    _MOST_SLOTS,
+    DEFAULT_QUEUE,
+    capacity_flaw,
+    checked_capacity,
+    queue_of,
+)
 
 
-@pytest.mark.parametrize("slots", [None, 1, 2])
+@pytest.mark.parametrize("slots", [None, 1, 2, _MOST_SLOTS])
 def test_one_slot_or_more_may_be_announced_or_none_yet(slots: int | None) -> None:
     assert capacity_flaw(slots) is None
 
