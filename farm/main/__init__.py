@@ -152,7 +152,7 @@ async def _running(
         end_link=end_link,
     )
     sharing = None
-    if name is not None:
+    if name is not None and shared is None:
         sharing = Sharing(
             coordinator=name,
             ledger=ledger,

@@ -137,6 +137,19 @@ async def test_a_job_that_runs_is_cancelled_by_whomever_the_wish_meets(behind: B
             assert done.state == "cancelled"
 
 
+async def test_an_agent_comes_back_with_the_run_of_a_job_that_was_deleted(behind: Behind) -> None:
+    agent = Puppet("comes-back")
+    async with puppets(behind, "tcp", agent):
+        job_id = await behind.ask(partial(submitted, body=a_job("to be deleted")))
+        await behind.ask(partial(rested, job_id=job_id))
+    (run,) = agent.begun
+    await behind.ask(lambda client: client.delete(job_id))
+    agent.runs[run.command_id] = run
+    async with puppets(behind, "tcp", agent):
+        await eventually(lambda: not agent.runs)
+    assert agent.refusals == []
+
+
 @pytest.mark.browser
 async def test_a_file_handed_in_anywhere_goes_into_a_page_and_what_comes_of_it_out_anywhere(
     behind: Behind, tmp_path: Path, chromium_executable: str
