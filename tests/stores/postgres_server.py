@@ -72,22 +72,25 @@ class Server:
         settings = {**_SETTINGS, "unix_socket_directories": str(self._folder)}
         command = [str(self._bin / "pg_ctl"), "-D", str(self._folder / "data"), "-w", "-s"]
         # Of one that was killed; where nobody reaps it, its number still looks alive.
-        for lock in ("data/postmaster.pid", ".s.PGSQL.5432.lock"):
-            (self._folder / lock).unlink(missing_ok=True)
+        for lock in (self._lock, self._folder / ".s.PGSQL.5432.lock"):
+            lock.unlink(missing_ok=True)
         options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
         self._run([*command, "-o", options, "-l", str(self._folder / "log"), "start"])
 
     def kill(self) -> None:
         """End all its processes at once."""
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            pid = int((self._folder / "data" / "postmaster.pid").read_text().split()[0])
-            ends = [os.pidfd_open(one) for one in (pid, *_children(pid))]
-            for end in ends:
-                with contextlib.suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(end, signal.SIGKILL)
-            for end in ends:
-                select.select([end], [], [], 10)
-                os.close(end)
+        ends = []
+        for one in self._pids():
+            with contextlib.suppress(ProcessLookupError):  # a session that has just ended
+                ends.append(os.pidfd_open(one))
+        for end in ends:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(end, signal.SIGKILL)
+        for end in ends:
+            select.select([end], [], [], 10)
+            os.close(end)
+        # Its number may be another's from now on.
+        self._lock.unlink(missing_ok=True)
 
     @property
     def folder(self) -> Path:
@@ -96,10 +99,21 @@ class Server:
 
     def signal(self, number: signal.Signals) -> None:
         """Stop all its processes, or let them go on."""
-        pid = int((self._folder / "data" / "postmaster.pid").read_text().split()[0])
-        for one in (pid, *_children(pid)):
+        for one in self._pids():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(one, number)
+
+    @property
+    def _lock(self) -> Path:
+        return self._folder / "data" / "postmaster.pid"
+
+    def _pids(self) -> list[int]:
+        """Return its processes, the first of them first; none where it does not run."""
+        try:
+            pid = int(self._lock.read_text().split()[0])
+            return [pid, *_children(pid)]
+        except (FileNotFoundError, ProcessLookupError):
+            return []
 
     def sql(self, statement: str, database: str = "postgres") -> str:
         """Run a statement on its own, and return what it says."""
