@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from http import HTTPStatus
@@ -16,6 +15,7 @@ from pydantic import ValidationError
 from agent.connecting import Connection, Dial, websocket
 from agent.machine.events import Heard, LinkDown, LinkUp
 from agent.ports import LinkRefused, StaleAssignment, UploadRefused
+from farm.protocol.loose import members_of
 from farm.protocol.messages import Ack, FromAgent, Refused, ToAgent, Token, Welcome, to_agent
 from farm.protocol.recordings import RecordingKind
 
@@ -189,14 +189,9 @@ class FarmLink:
 
 def _command_in(text: str) -> str | None:
     """Return which command a message is that can't be understood as a whole; None if it is none."""
-    try:
-        message = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(message, dict) or message.get("op") != "command":
-        return None
+    message = members_of(text)
     command_id = message.get("command_id")
-    return command_id if isinstance(command_id, str) else None
+    return command_id if message.get("op") == "command" and isinstance(command_id, str) else None
 
 
 class HttpUploads:

@@ -1,12 +1,12 @@
 """What agents say, read; where it can't be understood, what is wrong with it."""
 
-import json
 from dataclasses import dataclass
 
 from pydantic import ValidationError
 
 from farm.jobs.files.sentences import sentence
 from farm.protocol import messages as wire
+from farm.protocol.loose import members_of
 
 _OTHERWISE = {
     "missing": "is missing",
@@ -32,19 +32,11 @@ def read(text: str) -> wire.FromAgent | Unreadable:
         return wire.from_agent.validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
+        op = members_of(text).get("op")
         place = ".".join(str(part) for part in first["loc"][1:])
         said = _OTHERWISE.get(first["type"]) or sentence(first)
         return Unreadable(
-            op=_op_in(text),
+            op=op if isinstance(op, str) else None,
             problems=error.error_count(),
             first=f"{place} {said}" if place else said,
         )
-
-
-def _op_in(text: str) -> str | None:
-    try:
-        message = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    op = message.get("op") if isinstance(message, dict) else None
-    return op if isinstance(op, str) else None
