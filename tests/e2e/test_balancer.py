@@ -332,7 +332,7 @@ async def test_an_effect_that_a_killed_coordinator_saw_begin_is_had_once(
 ) -> None:
     name, _ = flows
     job_id = await killed_with_an_effect(behind, place, name, when)
-    first, then = behind.fleet.let_in(name)[-1], await behind.fleet.is_let_in(name, 2)
+    first, then = behind.fleet.let_in(name)[0], await behind.fleet.is_let_in(name, 2)
     assert then != first
     place.let_go("/order")
     place.let_go("/held/page")
