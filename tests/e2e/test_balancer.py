@@ -337,7 +337,8 @@ async def test_an_effect_that_a_killed_coordinator_saw_begin_is_had_once(
     place.let_go("/order")
     place.let_go("/held/page")
     done = await behind.ask(partial(rested, job_id=job_id))
-    assert (done.state, [one.state for one in done.history]) == ("succeeded", ["succeeded"])
+    # One that was lost before it had begun anything may be before it.
+    assert (done.state, done.history[-1].state) == ("succeeded", "succeeded")
     assert [one.effect for one in done.effects if one.done_at is not None] == ["once"]
     assert (place.ordered, place.hits["POST /order"]) == (1, 1)
 
